@@ -1,0 +1,91 @@
+// The two faces of a device. `Device` is all that the library uses: encode a tensor map, launch, fill.
+// `Workbench` adds what a command, a test or a benchmark needs: memory, copies, waiting, elapsed time.
+//
+// Two implementations: the CUDA driver, opened at run time (device/cuda_driver.cpp), and the emulator
+// (emulator/workbench.cpp, in a shared library of its own that device/emulator.cpp opens).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "device/status.h"
+
+namespace flashback {
+
+enum class Arch { kSm90, kSm100 };
+
+// A device address. On the emulator it is the address of host memory that the workbench has registered.
+using Address = std::uint64_t;
+
+struct Dim3 {
+  std::uint32_t x = 1, y = 1, z = 1;
+};
+
+// One kernels/**/instances.cu, as it was assembled: the emulator runs `ptx`, a GPU runs `cubin`,
+// and ptxas made the second from that very text.
+struct KernelImage {
+  std::string_view name;  // "sm100_backward"
+  Arch arch;
+  std::string_view ptx;
+  std::span<const std::byte> cubin;
+};
+
+enum class ElementType { kBf16, kF16, kF32 };
+enum class Swizzle { kNone, k32, k64, k128 };
+
+// A tiled tensor map of up to five dimensions, fastest first. `strides[i]` is the distance in bytes between
+// neighbours of dimension i + 1 (dimension 0 is contiguous). Out-of-bounds elements load as zero and are not stored.
+struct TensorMapRequest {
+  Address base = 0;
+  ElementType type = ElementType::kBf16;
+  Swizzle swizzle = Swizzle::k128;
+  int rank = 0;
+  std::uint64_t dims[5] = {};
+  std::uint64_t strides[4] = {};
+  std::uint32_t box[5] = {};
+};
+
+struct Launch {
+  const KernelImage* image = nullptr;
+  const char* entry = nullptr;
+  Dim3 grid, cluster, block;
+  std::uint32_t shared_bytes = 0;  // dynamic shared memory
+  std::span<const std::byte> parameters;  // every entry takes exactly one struct by value
+};
+
+// A stream of the device: a CUstream, or null for the default stream. The emulator runs each launch to its end.
+using Stream = void*;
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual Arch arch() const = 0;
+  virtual int multiprocessors() const = 0;
+  // Writes the 128 bytes of the device's tensor map to `map`, 64-byte aligned.
+  virtual Status encode(const TensorMapRequest& request, void* map) = 0;
+  virtual Status launch(const Launch& launch, Stream stream) = 0;
+  // Writes `words` times the 32-bit `value` from `address` on, in stream order.
+  virtual Status fill(Address address, std::uint32_t value, std::size_t words, Stream stream) = 0;
+};
+
+class Workbench : public Device {
+ public:
+  virtual Status allocate(std::size_t bytes, Address* address) = 0;
+  virtual void release(Address address) = 0;
+  virtual Status upload(Address to, std::span<const std::byte> from, Stream stream) = 0;
+  virtual Status download(std::span<std::byte> to, Address from, Stream stream) = 0;
+  virtual Status wait(Stream stream) = 0;
+  // Milliseconds of device time between the calls of `mark(0)` and `mark(1)` (wall time on the emulator).
+  virtual Status mark(int which, Stream stream) = 0;
+  virtual Status elapsed(double* milliseconds) = 0;
+};
+
+// Both fail with a sentence where the device is not to be had.
+Status open_cuda(int ordinal, std::unique_ptr<Workbench>* workbench);
+// `threads` host threads run the CTAs; 0 means one for each core. Results do not depend on it.
+Status open_emulator(Arch arch, int threads, std::unique_ptr<Workbench>* workbench);
+
+}  // namespace flashback
