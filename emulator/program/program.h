@@ -1,6 +1,6 @@
-// A decoded kernel: what the machine runs. Every operand is a place in a warp's register file, so that an instruction's
-// body never asks what kind of operand it has: immediates, symbols, special registers and parameter addresses are
-// registers that are set once, when the warp starts.
+// A decoded kernel: what the machine runs. Every operand is a place in a warp's register file, so that an
+// instruction's body never asks what kind of operand it has: immediates, symbols, special registers and
+// parameter addresses are registers that are set once, when the warp starts.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +25,15 @@ using Body = void (*)(Warp& warp, const Step& step, LaneMask mask);
 struct Step {
   Body body = nullptr;
   Slot d = kNone, a = kNone, b = kNone, c = kNone;  // as the form's operand string names them
-  std::int64_t immediate = 0;        // the displacement of its address operand, or what the form says
-  const Slot* list = nullptr;        // vector operand, coordinates, ...; kNone is the sink `_`
+  std::int64_t immediate = 0;  // the displacement of its address operand, or what the form says
+  const Slot* list = nullptr;  // vector operand, coordinates, ...; kNone is the sink `_`
   std::uint16_t list_size = 0;
-  std::uint16_t form = 0;            // index into Program::forms: the opcode as written
+  std::uint16_t form = 0;  // index into Program::forms: the opcode as written
   Slot guard = kNone;
   bool guard_negated = false;
-  bool touches_pending_load = false; // uses a register that a tcgen05.ld may still owe
-  std::uint32_t line = 0;            // of the PTX text
-  std::uint32_t target = 0;          // of a branch: index into Program::code
+  bool touches_pending_load = false;  // uses a register that a tcgen05.ld may still owe
+  std::uint32_t line = 0;             // of the PTX text
+  std::uint32_t target = 0;           // of a branch: index into Program::code
 };
 
 // A register that is set when the warp starts.
@@ -52,10 +52,34 @@ struct Preset {
 };
 
 enum class Special : std::uint8_t {
-  kTidX, kTidY, kTidZ, kNtidX, kNtidY, kNtidZ, kCtaidX, kCtaidY, kCtaidZ, kNctaidX, kNctaidY, kNctaidZ,
-  kLaneId, kWarpId, kNWarpId, kSmId, kLaneMaskEq, kLaneMaskLt, kLaneMaskLe, kLaneMaskGt, kLaneMaskGe,
-  kClusterCtaRank, kClusterNctaRank, kClusterCtaidX, kClusterCtaidY, kClusterCtaidZ,
-  kDynamicSharedSize, kTotalSharedSize,
+  kTidX,
+  kTidY,
+  kTidZ,
+  kNtidX,
+  kNtidY,
+  kNtidZ,
+  kCtaidX,
+  kCtaidY,
+  kCtaidZ,
+  kNctaidX,
+  kNctaidY,
+  kNctaidZ,
+  kLaneId,
+  kWarpId,
+  kNWarpId,
+  kSmId,
+  kLaneMaskEq,
+  kLaneMaskLt,
+  kLaneMaskLe,
+  kLaneMaskGt,
+  kLaneMaskGe,
+  kClusterCtaRank,
+  kClusterNctaRank,
+  kClusterCtaidX,
+  kClusterCtaidY,
+  kClusterCtaidZ,
+  kDynamicSharedSize,
+  kTotalSharedSize,
 };
 
 struct Program {
@@ -65,17 +89,21 @@ struct Program {
   std::vector<std::string> forms;  // distinct opcodes as written
   std::vector<std::unique_ptr<Slot[]>> lists;
 
-  std::uint32_t register_bytes = 0;   // of one warp
+  std::uint32_t register_bytes = 0;  // of one warp
   std::uint32_t parameter_bytes = 0;
   std::uint32_t static_shared_bytes = 0;  // dynamic shared memory starts at the next multiple of 1024
   std::uint32_t local_bytes = 0;          // of one lane
   std::uint32_t max_threads = 0;          // .maxntid / .reqntid product, 0 when absent
-  std::uint32_t registers_at_launch = 0;  // a thread, for the setmaxnreg pool: 64 Ki registers over max_threads, in eights
-  bool communicates = false;  // has atomics, or acquire/release/volatile accesses to global memory: CTAs may wait for each other
+  std::uint32_t registers_at_launch =
+      0;  // a thread, for the setmaxnreg pool: 64 Ki registers over max_threads, in eights
+  bool communicates = false;  // has atomics, or acquire/release/volatile accesses to global memory: CTAs may
+                              // wait for each other
 
-  struct SourceLine { std::uint32_t file = 0, line = 0; };
-  std::vector<SourceLine> source;      // for each Step, from .loc; zeros when absent
-  std::vector<std::string> files;      // from .file, 1-based in PTX; [0] is empty
+  struct SourceLine {
+    std::uint32_t file = 0, line = 0;
+  };
+  std::vector<SourceLine> source;  // for each Step, from .loc; zeros when absent
+  std::vector<std::string> files;  // from .file, 1-based in PTX; [0] is empty
 };
 
 }  // namespace flashback::emulator
