@@ -2,37 +2,45 @@
 //
 // A row's `form` is the opcode as the manual writes it: pieces in order, `{.x}` optional, `(.x|.y)` a choice,
 // `{.x|.y}` an optional choice:
-//     "fma.rn{.ftz}.f32"     "setp(.eq|.ne|.lt|.le|.gt|.ge)(.s32|.u32|.b32)"
-//     "tcgen05.wait(::ld|::st).sync.aligned"
-// (`::x` glues to its piece and is matched as part of it.)
+//
+//     "fma.rn{.ftz}.f32"
+//     "setp(.eq|.ne|.lt|.le|.gt|.ge)(.s32|.u32|.b32)"
+//     "tcgen05.wait(::ld|::st).sync.aligned"              `::x` glues to its piece and is matched as part of
+//     it
+//
 // Its `operands` are named places of the Step and what may stand there, in the order of the text:
-//     d:r32          register or immediate of 16, 32 or 64 bit (an immediate or the address of a variable
-//     becomes a
-//                    preset register); `d:r` takes any of the three widths: ask Match::bytes('d')
-//     d:p            predicate;   !a:p may carry a `!` (the decoder puts a `not.pred` before)
-//     l:r32          the places beyond d, a, b, c: appended to Step::list, in the order of the text
-//     list:{r32}     brace list of registers, any count, appended to Step::list; list:{r32}x4 exactly four
-//     [a:r32]        address in brackets: register or symbol;   [a] is the same, a 32 or 64 bit register
-//     [a:r64, list:{r32}]   address with coordinates: all parts within the brackets
-//     d:r32|l:p      is written d|p in the text; "d:r32|l:p?" where `|p` may be absent
-//     i:imm          a literal that goes to Step::immediate;   @:label   a branch target
-// `?` after an operand makes it optional. Absent: the Slot is kNone, also in the list (four of them for
-// {r32}x4), so that positions in the list are fixed; only a brace list of any count may be absent without a
-// trace. `_` is kNone as well. Step::immediate is the literal `i:imm` where the row has one (0 when absent),
-// else the displacement of the first address of the row. Every other displacement is added beforehand by the
-// decoder (with `add`), so bodies know one at most. Written are: an unbracketed d, whatever stands after `|`,
-// and a brace list that is the first operand. All else is read;
-// `+` before an operand says that it is read and written ("+list:{r32}x64" of an accumulator).
-// Rows may share a form and differ in operands: the first that fits is taken. Examples:
-//     "shfl.sync.idx.b32"    "d:r32|l:p?, a:r32, b:r32, c:r32, l:r32"          list = {p, membermask}
-//     "elect.sync"           "d:r32|l:p, a:r32"                                list = {p}
-//     "st.global.v4.b32"     "[a], list:{r32}x4"
-//     "tcgen05.mma.cta_group::1.kind::f16"
-//         "[d:r32], a:r64, b:r64, c:r32, list:{r32}x4?, l:p, i:imm?"           list = {4 lane words or kNone,
-//         enable}
-//         "[d:r32], [a:r32], b:r64, c:r32, list:{r32}x4?, l:p, i:imm?"
-//     "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes{.L2::cache_hint}"
-//         "[d:r32], [a:r64, list:{r32}x4], [b:r32], c:r64?"                    list = coordinates
+//
+//     d:r32                 register or immediate of 16, 32, 64 bit; an immediate or the address of a
+//     variable
+//                           becomes a preset register. `d:r` takes any width: ask Match::bytes('d')
+//     d:p    !a:p           predicate; the second may carry a `!` (the decoder puts a `not.pred` before)
+//     [a:r32]    [a]        address in brackets: register or variable, of 32 bit, or of 32 or 64
+//     [a:r64, list:{r32}]   address with coordinates, all of it within the brackets
+//     list:{r32}            brace list of registers, any count, in Step::list; list:{r32}x4 exactly four
+//     l:r32                 the places beyond d, a, b, c: appended to Step::list in the order of the text
+//     d:r32|l:p             is written d|p in the text; d:r32|l:p? where `|p` may be absent
+//     i:imm                 a literal that goes to Step::immediate
+//     @:label               a branch target, in Step::target
+//
+// `?` after an operand makes it optional. Absent, its Slot is kNone, also in the list (four of them for
+// {r32}x4), so that positions in the list are fixed; only a brace list of any count goes without a trace. `_`
+// is kNone too.
+//
+// Step::immediate is the literal where the row has an `i:imm` (0 when absent), else the displacement of the
+// first address of the row. The decoder adds every other displacement beforehand, with the `add` of the
+// table.
+//
+// Written are an unbracketed d, whatever stands after `|`, and a brace list that is the first operand; all
+// else is read. A `+` before an operand says that it is read and written: "+list:{r32}x64" of an accumulator.
+//
+// Rows may share a form and differ in operands; the first that fits is taken. Longer examples:
+//
+//     shfl.sync.idx.b32                    d:r32|l:p?, a:r32, b:r32, c:r32, l:r32         list: p, membermask
+//     st.global.v4.b32                     [a], list:{r32}x4
+//     tcgen05.mma.cta_group::1.kind::f16   [d:r32], a:r64, b:r64, c:r32, list:{r32}x4?, l:p, i:imm?
+//     (list: four lane words, enable)      [d:r32], [a:r32], b:r64, c:r32, list:{r32}x4?, l:p, i:imm?
+//     cp.async.bulk.tensor.4d ...          [d:r32], [a:r64, list:{r32}x4], [b:r32], c:r64?
+//
 // An opcode or an operand list that no row matches is an error with its line: nothing is skipped.
 #pragma once
 
@@ -50,8 +58,7 @@ class Match {
   virtual bool has(std::string_view piece) const = 0;  // ".ftz"
   // The piece that the n-th choice `(...)` or `{.x|.y}` of the form took, without its dot; empty when absent.
   virtual std::string_view choice(int n) const = 0;
-  // 2, 4 or 8 of the register at d, a, b, c, or of the first one in the list ('l'); 0 when absent or a
-  // predicate.
+  // 2, 4 or 8 of the register at d, a, b, c, or of the list's first ('l'); 0 when absent or a predicate.
   virtual int bytes(char place) const = 0;
   virtual int list_size() const = 0;
   virtual Step& step() = 0;  // may set `immediate`
