@@ -1,0 +1,43 @@
+// THE table: one row for each compiled main kernel. Dispatch, `flashback list`, the tests and the docs read
+// it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "attention/problem.h"
+
+namespace flashback {
+
+// An `extern "C"` kernel of an image.
+struct Entry {
+  std::string name;        // backward_sm100_d64_bf16_causal_split_warp
+  std::string_view image;  // sm100_backward
+  std::uint32_t threads;
+  std::uint32_t shared_bytes;
+};
+
+struct Kernel {
+  Arch arch;
+  Direction direction;
+  int head_dim;
+  Dtype dtype;
+  Mask mask;
+  TensorMemory tensor_memory;
+  Signal signal;
+
+  int tile_q, tile_k;  // rows of queries and of keys that one step of a CTA covers
+  Entry preprocess, main, postprocess;
+};
+
+std::span<const Kernel> kernel_table();
+
+// The row that answers, or null.
+const Kernel* find_kernel(Arch arch, Direction direction, const Problem& problem);
+
+// Null where the build has no such image.
+const KernelImage* find_image(std::string_view name);
+
+}  // namespace flashback

@@ -1,0 +1,34 @@
+// The oracle: attention and its gradients in double precision, and the same mathematics in 16-bit arithmetic,
+// whose error sets the tolerance. Shares no code with kernels/; the mask is its own.
+#pragma once
+
+#include <vector>
+
+#include "attention/problem.h"
+#include "attention/reference/inputs.h"
+
+namespace flashback::reference {
+
+// Packed (batch, row, head, channel), lse (batch, head, row), natural logarithm.
+// A row that sees no key has out 0, lse -infinity and gradients zero.
+template <typename Real>
+struct Answer {
+  std::vector<Real> out, lse, dq, dk, dv;
+};
+
+struct Question {
+  Shape shape;
+  Mask mask = Mask::kDense;
+  double scale = 1;
+};
+
+// Any head dim; kv_heads divides heads; lengths may be 0. `threads` 0: one for each core; the answer does not
+// depend on it. Memory beyond the answer: of the order of (seqlen_q + seqlen_k) * head_dim + 64 * seqlen_k
+// for each thread.
+Answer<double> exact(const Question& question, const Inputs& inputs, int threads = 0);
+
+// As an eager 16-bit implementation computes: products accumulate in fp32, and the scores, P, out, dP, dS and
+// the gradients are rounded to `dtype` where such an implementation stores them.
+Answer<float> sixteen_bit(const Question& question, const Inputs& inputs, Dtype dtype, int threads = 0);
+
+}  // namespace flashback::reference
