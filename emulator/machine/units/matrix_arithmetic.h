@@ -1,10 +1,17 @@
-// The arithmetic of tcgen05.mma kind::f16 and wgmma with 16-bit inputs and fp32 accumulators, bit by bit:
-// one fused step for each 16 products. The 16 exact products and the accumulator are aligned to the largest exponent
-// (of a product: ea + eb, not normalised; zero as a product or accumulator has the exponent of the smallest normal number), each
-// term is cut toward zero at 25 fractional bits, the integers are added exactly and the sum is cut toward zero to fp32.
-// NaN in, or inf - inf, or 0 * inf: 0x7fffffff.
+// The arithmetic of tcgen05.mma kind::f16 and wgmma with 16-bit inputs and fp32 accumulators, bit by bit.
 //
-// Known from bit-exact comparisons of a public model with B200 and H100 silicon.
+// An instruction is one fused step for each output: D = A B + C over 16 products. The products are exact,
+// with exponent ea + eb (not normalised: their significands lie in [1, 4)). Products and C are aligned to the
+// largest exponent E of the 17, each is cut toward zero to a multiple of 2^(E-25), the integers are added
+// exactly, and the sum is cut toward zero to fp32. docs/emulator/matrix_arithmetic.md gives the corners
+// (zeros, subnormals, overflow, NaN) and why this is exact.
+//
+// Use, for one instruction:
+//   const MatrixArithmetic& arithmetic = matrix_arithmetic();
+//   arithmetic.rows_from_k_major(Half::kBf16, a_values, kAllLanes, &a);     // A, once for all instructions
+//   that read it arithmetic.columns_from_k_major(Half::kBf16, b_values, n, &b);          // B, likewise
+//   arithmetic.multiply_add(a, b, /*accumulate=*/true, kAllLanes, d);       // d = first column of D in
+//   tensor memory
 #pragma once
 
 #include <cstdint>
@@ -13,14 +20,61 @@ namespace flashback::emulator {
 
 enum class Half : std::uint8_t { kBf16, kF16 };
 
-inline constexpr int kMatrixRows = 128;  // lanes of tensor memory: the vector direction
-inline constexpr int kMatrixDepth = 16;  // products of one fused step
+inline constexpr int kMatrixLanes =
+    128;  // lanes of tensor memory: the rows (M) of A and D, the vector direction
+inline constexpr int kMatrixDepth = 16;     // products of one fused step (K)
+inline constexpr int kMatrixColumns = 256;  // most columns (N) of one instruction
 
-// One fused-step operand block, prepared once from its 16-bit values and used by many steps.
-// Rows are the M direction (lanes of tensor memory), columns the N direction.
-struct RowBlock;     // 128 rows x 16
-struct ColumnBlock;  // n columns x 16
+// Which lanes hold rows: bit i stands for lanes 16i to 16i+15.
+using LaneGroups = std::uint8_t;
+inline constexpr LaneGroups kAllLanes = 0xff;  // M = 128
+inline constexpr LaneGroups kScattered64 =
+    0x55;  // M = 64 in tensor memory: row m in lane m % 16 + 32 * (m / 16)
+inline constexpr LaneGroups kFirst64Lanes = 0x0f;  // M = 64 with row m in lane m (wgmma)
 
-// ... see matrix_arithmetic.cpp
+// A of one step, prepared once and used with any B. Lanes outside the groups given at preparation are zero.
+struct alignas(64) RowBlock {
+  float value[kMatrixDepth][kMatrixLanes];
+  std::int8_t exponent[kMatrixDepth][kMatrixLanes];  // below the lane's largest, not less than -63
+  std::int32_t largest_exponent[kMatrixLanes];
+  bool finite;  // no infinity, no NaN
+};
+
+// B of one step.
+struct alignas(64) ColumnBlock {
+  float value[kMatrixColumns][kMatrixDepth];
+  std::int8_t exponent[kMatrixColumns][kMatrixDepth];  // below the column's largest, not less than -63
+  std::int32_t largest_exponent[kMatrixColumns];
+  int columns;
+  bool finite;
+};
+
+// One implementation for each instruction set. Values come as they leave shared memory in 16-byte chunks:
+//   k major:  8 consecutive k of one row, copied to &values[row][k]     (rows = lanes for A, columns for B)
+//   mn major: 8 consecutive rows of one k, copied to &values[k][row]
+// or straight from tensor memory: 8 columns, each lane holding k = 2c in its low half and 2c + 1 in its high
+// half.
+struct MatrixArithmetic {
+  const char* name;  // "AVX-512" or "AVX2"
+
+  void (*rows_from_k_major)(Half, const std::uint16_t (*values)[kMatrixDepth], LaneGroups, RowBlock*);
+  void (*rows_from_mn_major)(Half, const std::uint16_t (*values)[kMatrixLanes], LaneGroups, RowBlock*);
+  void (*rows_from_tensor_memory)(Half, const std::uint32_t (*columns)[kMatrixLanes], LaneGroups, RowBlock*);
+  void (*columns_from_k_major)(Half, const std::uint16_t (*values)[kMatrixDepth], int columns, ColumnBlock*);
+  void (*columns_from_mn_major)(Half, const std::uint16_t (*values)[kMatrixColumns], int columns,
+                                ColumnBlock*);
+
+  // d[column][lane] = a * b + (accumulate ? d : 0), for the lanes of the groups and all columns of b. `d` is
+  // aligned to 64 bytes.
+  void (*multiply_add)(const RowBlock& a, const ColumnBlock& b, bool accumulate, LaneGroups,
+                       float (*d)[kMatrixLanes]);
+};
+
+// The fastest that this processor runs.
+const MatrixArithmetic& matrix_arithmetic();
+
+// Each by name; null where the processor lacks the instructions.
+const MatrixArithmetic* matrix_arithmetic_v3();  // AVX2
+const MatrixArithmetic* matrix_arithmetic_v4();  // AVX-512
 
 }  // namespace flashback::emulator
