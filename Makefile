@@ -5,7 +5,7 @@ JOBS := $(shell nproc)
 .PHONY: build demo check format format-check setup clean
 
 build: setup
-	@cmake --preset release -B $(BUILD) -DFLASHBACK_NVCC="$$(tools/find-nvcc)" --log-level=WARNING
+	@cmake --preset release -B $(BUILD) --log-level=WARNING
 	@cmake --build $(BUILD) --parallel $(JOBS)
 
 demo: build
@@ -13,7 +13,7 @@ demo: build
 
 # Everything, from a clean build. ctest comes last, so that the run closes on its count.
 check: setup format-check
-	@cmake --preset release --fresh -B $(BUILD) -DFLASHBACK_NVCC="$$(tools/find-nvcc)" --log-level=WARNING
+	@cmake --preset release --fresh -B $(BUILD) --log-level=WARNING
 	@cmake --build $(BUILD) --clean-first --parallel $(JOBS)
 	@examples/demo $(BUILD)/flashback
 	@ctest --test-dir $(BUILD) --output-on-failure --no-tests=error --parallel $(JOBS)
