@@ -5,13 +5,11 @@
 //
 //     "fma.rn{.ftz}.f32"
 //     "setp(.eq|.ne|.lt|.le|.gt|.ge)(.s32|.u32|.b32)"
-//     "tcgen05.wait(::ld|::st).sync.aligned"              `::x` glues to its piece and is matched as part of
-//     it
+//     "tcgen05.wait(::ld|::st).sync.aligned"              (`::x` glues to its piece, part of it)
 //
 // Its `operands` are named places of the Step and what may stand there, in the order of the text:
 //
-//     d:r32                 register or immediate of 16, 32, 64 bit; an immediate or the address of a
-//     variable
+//     d:r32                 register or immediate of 16, 32, 64 bit; an immediate or a variable's address
 //                           becomes a preset register. `d:r` takes any width: ask Match::bytes('d')
 //     d:p    !a:p           predicate; the second may carry a `!` (the decoder puts a `not.pred` before)
 //     [a:r32]    [a]        address in brackets: register or variable, of 32 bit, or of 32 or 64

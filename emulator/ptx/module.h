@@ -59,6 +59,13 @@ struct Registers {
 
 enum class Space : std::uint8_t { kGlobal, kConstant, kShared, kLocal, kParameter };
 
+// An address in an initialiser: 8 bytes at `offset` are the address of `name` plus `addend`.
+struct Relocation {
+  std::uint64_t offset = 0;
+  std::string_view name;
+  std::int64_t addend = 0;
+};
+
 struct Variable {
   Space space = Space::kGlobal;
   std::string_view name;
@@ -67,6 +74,7 @@ struct Variable {
   std::uint32_t alignment = 1;
   bool is_extern = false;
   std::vector<std::byte> initial;  // empty: zeros; shorter than `bytes`: the rest is zeros
+  std::vector<Relocation> relocations;
   Position at;
 };
 
