@@ -17,7 +17,7 @@ enum class Data {
   kHigh,    // every scaled score near +100
   kEqual,   // all queries equal and all keys equal: a uniform softmax
   kZero,    // zeros everywhere
-  kHeavy,   // normal, with a few channels 100 times larger
+  kHeavy,   // normal, with two channels of each tensor 100 times larger
 };
 
 std::string_view name(Data data);  // normal | low | high | equal | zero | heavy

@@ -1,0 +1,283 @@
+#include "attention/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "attention/kernel_table.h"
+
+namespace flashback {
+namespace {
+
+constexpr std::int64_t kMaxGrid = 65535;  // CTAs in y (heads) and z (batch)
+constexpr std::int64_t kMaxRows =
+    (1LL << 31) - 128;  // rows are 32-bit numbers in the kernels, rounded up to a tile
+constexpr std::int64_t kMaxStride = (1LL << 39) - 8;  // elements: a tensor map's strides are below 2^40 bytes
+constexpr std::int64_t kVector = 8;                   // elements in 16 bytes
+constexpr std::size_t kWorkspaceAlignment = 256;
+
+Status at_least_one(const char* argument, std::int64_t value) {
+  if (value >= 1) return {};
+  return invalid(fmt::format("{} is {}; it must be at least 1; nearest accepted: 1", argument, value));
+}
+
+Status length(const char* argument, std::int64_t value) {
+  if (value < 0)
+    return invalid(fmt::format("{} is {}; it must not be negative; nearest accepted: 1", argument, value));
+  if (value == 0) {
+    return unsupported(
+        fmt::format("{} is 0; sequences without rows are not supported yet; nearest accepted: 1 (with no "
+                    "rows the gradients are empty or zero: skip the call)",
+                    argument));
+  }
+  if (value > kMaxRows) {
+    return unsupported(fmt::format("{} is {}; the kernels count rows in 32 bits; nearest accepted: {}",
+                                   argument, value, kMaxRows));
+  }
+  return {};
+}
+
+Status grid(const char* argument, std::int64_t value) {
+  if (value <= kMaxGrid) return {};
+  return unsupported(fmt::format("{} is {}; a launch takes at most {}; nearest accepted: {} (split the call)",
+                                 argument, value, kMaxGrid, kMaxGrid));
+}
+
+// kv_heads divides heads, and equals it until grouped queries are supported.
+Status key_heads(std::int64_t heads, std::int64_t kv_heads) {
+  if (heads % kv_heads != 0) {
+    return invalid(fmt::format(
+        "kv_heads is {}; it must divide heads, which is {}, and grouped queries are not supported "
+        "yet; nearest accepted: {}",
+        kv_heads, heads, heads));
+  }
+  if (heads != kv_heads) {
+    return unsupported(
+        fmt::format("kv_heads is {} and heads is {}; grouped queries are not supported yet, so the two must "
+                    "be equal; nearest accepted: {}",
+                    kv_heads, heads, heads));
+  }
+  return {};
+}
+
+// The workspace is the largest thing whose size is computed here; when it fits 63 bits, so do its parts.
+Status workspace_size(const Shape& shape) {
+  std::int64_t bytes = (shape.seqlen_q + 127) / 128 * 128;
+  bool overflow = false;
+  for (std::int64_t factor : {shape.batch, shape.heads, shape.head_dim + 2, std::int64_t{4}}) {
+    overflow |= __builtin_mul_overflow(bytes, factor, &bytes);
+  }
+  if (!overflow && bytes <= std::numeric_limits<std::int64_t>::max() - 3 * 256) return {};
+  return invalid(fmt::format(
+      "batch {} with heads {} and seqlen_q {} needs more than 2^63 bytes of workspace; split the call",
+      shape.batch, shape.heads, shape.seqlen_q));
+}
+
+// Narrows the rows of the kernel table field by field; the first field that leaves none is the one to name.
+class Candidates {
+ public:
+  Candidates() {
+    for (const Kernel& kernel : kernel_table()) rows_.push_back(&kernel);
+  }
+
+  Status narrow_arch(Arch arch) {
+    Status s = narrow("arch", &Kernel::arch, arch, [](Arch a) { return name(a); });
+    where_ = fmt::format("for {} ", name(arch));
+    return s;
+  }
+
+  template <typename Field, typename Words>
+  Status narrow(const char* argument, Field Kernel::*field, Field wanted, Words words) {
+    std::vector<Field> offered;
+    for (const Kernel* row : rows_) offered.push_back(row->*field);
+    std::erase_if(rows_, [&](const Kernel* row) { return row->*field != wanted; });
+    if (!rows_.empty()) return {};
+
+    std::sort(offered.begin(), offered.end());
+    offered.erase(std::unique(offered.begin(), offered.end()), offered.end());
+    std::string accepted;
+    for (const Field& value : offered)
+      accepted += fmt::format("{}{}", accepted.empty() ? "" : ", ", words(value));
+    if (accepted.empty()) accepted = "none in this build";
+    return unsupported(fmt::format("{} is {}; no backward kernel {}takes it yet; accepted: {}", argument,
+                                   words(wanted), where_, accepted));
+  }
+
+ private:
+  std::string where_;
+  std::vector<const Kernel*> rows_;
+};
+
+Status compiled(const Problem& problem, Arch arch) {
+  const auto word = [](auto value) { return name(value); };
+  const auto number = [](int value) { return value; };
+  const auto head_dim = static_cast<int>(std::clamp<std::int64_t>(problem.shape.head_dim, 0, 1 << 20));
+  Candidates candidates;
+  Status s = candidates.narrow_arch(arch);
+  if (s.ok()) s = candidates.narrow("head_dim", &Kernel::head_dim, head_dim, number);
+  if (s.ok()) s = candidates.narrow("dtype", &Kernel::dtype, problem.dtype, word);
+  if (s.ok()) s = candidates.narrow("mask", &Kernel::mask, problem.mask, word);
+  if (s.ok()) s = candidates.narrow("tensor_memory", &Kernel::tensor_memory, problem.tensor_memory, word);
+  if (s.ok()) s = candidates.narrow("signal", &Kernel::signal, problem.signal, word);
+  return s;
+}
+
+// --- tensors ---
+
+struct Axis {
+  const char* stride_name;
+  std::int64_t size, stride;
+};
+
+Status address(const std::string& argument, Address data, std::size_t alignment) {
+  if (data == 0) return invalid(fmt::format("{} is null; it must point to device memory", argument));
+  if (data % alignment != 0) {
+    return invalid(fmt::format("{} is {:#x}; it must be a multiple of {} bytes; nearest accepted: {:#x}",
+                               argument, data, alignment, data / alignment * alignment));
+  }
+  return {};
+}
+
+Status stride(const char* tensor, const Axis& axis, std::int64_t unit) {
+  if (axis.size == 1) return {};  // never multiplied by anything but 0
+  const std::int64_t value = axis.stride;
+  if (value >= 0 && value <= kMaxStride && value % unit == 0) return {};
+  const std::int64_t nearest = std::clamp((value < 0 ? 0 : value) / unit * unit, std::int64_t{0}, kMaxStride);
+  return invalid(
+      fmt::format("{}.{} is {}; it must be a multiple of {} elements from 0 to {}; nearest accepted: {}",
+                  tensor, axis.stride_name, value, unit, kMaxStride, nearest));
+}
+
+// The last element must have an address: data + 2 * (sum of (size - 1) * stride) stays below 2^63.
+Status reach(const char* tensor, Address data, const std::vector<Axis>& axes, std::int64_t element_bytes) {
+  std::int64_t end = 0;
+  bool overflow = data > static_cast<Address>(std::numeric_limits<std::int64_t>::max());
+  if (!overflow) end = static_cast<std::int64_t>(data);
+  for (const Axis& axis : axes) {
+    if (axis.size == 1) continue;
+    std::int64_t bytes = 0;
+    overflow |= __builtin_mul_overflow(axis.size - 1, axis.stride, &bytes);
+    overflow |= __builtin_mul_overflow(bytes, element_bytes, &bytes);
+    overflow |= __builtin_add_overflow(end, bytes, &end);
+  }
+  if (!overflow) return {};
+  return invalid(fmt::format(
+      "{} reaches past the end of the address space with its strides; they are in elements", tensor));
+}
+
+// Of a tensor that is written: no two of its elements share an address. Sorted by stride, each axis must step
+// over all that the smaller ones cover.
+Status disjoint(const char* tensor, std::vector<Axis> axes, std::int64_t channels) {
+  std::erase_if(axes, [](const Axis& axis) { return axis.size == 1; });
+  std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.stride < b.stride; });
+  std::int64_t covered = channels;
+  for (const Axis& axis : axes) {
+    if (axis.stride < covered) {
+      return invalid(fmt::format(
+          "{}.{} is {}; elements of an output must not overlap, and the axes inside this one cover {} "
+          "elements; nearest accepted: {}",
+          tensor, axis.stride_name, axis.stride, covered, covered));
+    }
+    covered += (axis.size - 1) * axis.stride;
+  }
+  return {};
+}
+
+enum class Access { kRead, kWritten };
+
+Status tensor_argument(const char* argument, const Tensor& tensor, std::int64_t rows, std::int64_t heads,
+                       const Shape& shape, Access access) {
+  const std::vector<Axis> axes = {{"batch_stride", shape.batch, tensor.batch_stride},
+                                  {"row_stride", rows, tensor.row_stride},
+                                  {"head_stride", heads, tensor.head_stride}};
+  Status s = address(fmt::format("{}.data", argument), tensor.data, 2 * kVector);
+  for (const Axis& axis : axes) {
+    if (s.ok()) s = stride(argument, axis, kVector);
+  }
+  if (s.ok()) s = reach(argument, tensor.data, axes, 2);
+  if (s.ok() && access == Access::kWritten) s = disjoint(argument, axes, shape.head_dim);
+  return s;
+}
+
+Status lse_argument(const LseTensor& lse, const Shape& shape) {
+  const std::vector<Axis> axes = {{"batch_stride", shape.batch, lse.batch_stride},
+                                  {"head_stride", shape.heads, lse.head_stride}};
+  Status s = address("lse.data", lse.data, 4);
+  for (const Axis& axis : axes) {
+    if (s.ok()) s = stride("lse", axis, 1);
+  }
+  if (s.ok()) s = reach("lse", lse.data, axes, 4);
+  return s;
+}
+
+// An output that starts where another tensor starts; interleaved tensors (a packed qkv) share a range, never
+// a start.
+Status separate(const Tensors& t) {
+  const std::pair<const char*, Address> starts[] = {
+      {"dq", t.dq.data}, {"dk", t.dk.data},   {"dv", t.dv.data},     {"q", t.q.data},     {"k", t.k.data},
+      {"v", t.v.data},   {"out", t.out.data}, {"dout", t.dout.data}, {"lse", t.lse.data},
+  };
+  constexpr std::size_t kOutputs = 3;
+  for (std::size_t i = 0; i < kOutputs; ++i) {
+    for (std::size_t j = i + 1; j < std::size(starts); ++j) {
+      if (starts[i].second != starts[j].second) continue;
+      return invalid(fmt::format("{}.data and {}.data are both {:#x}; an output needs memory of its own",
+                                 starts[i].first, starts[j].first, starts[i].second));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_shape(const Problem& problem, Arch arch) {
+  const Shape& shape = problem.shape;
+  Status s = at_least_one("batch", shape.batch);
+  if (s.ok()) s = at_least_one("heads", shape.heads);
+  if (s.ok()) s = at_least_one("kv_heads", shape.kv_heads);
+  if (s.ok()) s = at_least_one("head_dim", shape.head_dim);
+  if (s.ok()) s = length("seqlen_q", shape.seqlen_q);
+  if (s.ok()) s = length("seqlen_k", shape.seqlen_k);
+  if (s.ok()) s = compiled(problem, arch);
+  if (s.ok()) s = key_heads(shape.heads, shape.kv_heads);
+  if (s.ok()) s = grid("batch", shape.batch);
+  if (s.ok()) s = grid("heads", shape.heads);
+  if (s.ok()) s = workspace_size(shape);
+  if (s.ok() && !std::isfinite(problem.scale)) {
+    s = invalid(fmt::format(
+        "scale is {}; it must be finite; accepted: 0, which means 1 / sqrt(head_dim), or a number",
+        problem.scale));
+  }
+  return s;
+}
+
+Status check_tensors(const Problem& problem, std::size_t workspace_needed) {
+  const Shape& shape = problem.shape;
+  const Tensors& t = problem.tensors;
+  const std::int64_t sq = shape.seqlen_q, sk = shape.seqlen_k, hq = shape.heads, hk = shape.kv_heads;
+  Status s = tensor_argument("q", t.q, sq, hq, shape, Access::kRead);
+  if (s.ok()) s = tensor_argument("k", t.k, sk, hk, shape, Access::kRead);
+  if (s.ok()) s = tensor_argument("v", t.v, sk, hk, shape, Access::kRead);
+  if (s.ok()) s = tensor_argument("out", t.out, sq, hq, shape, Access::kRead);
+  if (s.ok()) s = tensor_argument("dout", t.dout, sq, hq, shape, Access::kRead);
+  if (s.ok()) s = lse_argument(t.lse, shape);
+  if (s.ok()) s = tensor_argument("dq", t.dq, sq, hq, shape, Access::kWritten);
+  if (s.ok()) s = tensor_argument("dk", t.dk, sk, hk, shape, Access::kWritten);
+  if (s.ok()) s = tensor_argument("dv", t.dv, sk, hk, shape, Access::kWritten);
+  if (s.ok()) s = separate(t);
+  if (s.ok()) s = address("workspace", problem.workspace, kWorkspaceAlignment);
+  if (s.ok() && problem.workspace_bytes < workspace_needed) {
+    s = invalid(fmt::format(
+        "workspace_bytes is {}; this problem needs at least {} (flashback_backward_workspace tells)",
+        problem.workspace_bytes, workspace_needed));
+  }
+  return s;
+}
+
+}  // namespace flashback

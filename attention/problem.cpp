@@ -1,0 +1,106 @@
+#include "attention/problem.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+
+namespace flashback {
+
+std::string_view name(Arch arch) {
+  return arch == Arch::kSm90 ? "sm90" : "sm100";
+}
+std::string_view name(Direction direction) {
+  return direction == Direction::kForward ? "forward" : "backward";
+}
+std::string_view name(Dtype dtype) {
+  return dtype == Dtype::kBf16 ? "bf16" : "fp16";
+}
+std::string_view name(Mask mask) {
+  return mask == Mask::kDense ? "dense" : "causal";
+}
+std::string_view name(TensorMemory memory) {
+  return memory == TensorMemory::kSplit ? "split" : "aliased";
+}
+std::string_view name(Signal signal) {
+  return signal == Signal::kWarp ? "warp" : "cta";
+}
+
+Tensors packed_tensors(const Shape& shape) {
+  auto packed = [&](std::int64_t rows, std::int64_t heads) {
+    const std::int64_t row = heads * shape.head_dim;
+    return Tensor{0, rows * row, row, shape.head_dim};
+  };
+  const Tensor q = packed(shape.seqlen_q, shape.heads), k = packed(shape.seqlen_k, shape.kv_heads);
+  const LseTensor lse{0, shape.heads * shape.seqlen_q, shape.seqlen_q};
+  return {.q = q, .k = k, .v = k, .out = q, .dout = q, .lse = lse, .dq = q, .dk = k, .dv = k};
+}
+
+float effective_scale(const Problem& problem) {
+  if (problem.scale != 0) return problem.scale;
+  return static_cast<float>(1 / std::sqrt(static_cast<double>(problem.shape.head_dim)));
+}
+
+namespace {
+
+// The enumerators of the C struct count from 0, in the order of ours.
+template <typename Ours, typename Theirs>
+Status enumerator(const char* argument, Theirs theirs, const char* zero, const char* one, Ours* ours) {
+  const auto value = std::bit_cast<unsigned>(theirs);
+  if (value > 1) {
+    return invalid(fmt::format("{} is {}; it must be {} (0) or {} (1)", argument, value, zero, one));
+  }
+  *ours = static_cast<Ours>(value);
+  return {};
+}
+
+Tensor tensor_from(const flashback_tensor& tensor) {
+  return {std::bit_cast<Address>(tensor.data), tensor.batch_stride, tensor.row_stride, tensor.head_stride};
+}
+
+}  // namespace
+
+Status problem_from(const flashback_backward_arguments& arguments, Problem* problem) {
+  if (arguments.size != sizeof arguments) {
+    return invalid(
+        fmt::format("size is {}; it must be sizeof(flashback_backward_arguments), which is {} in this "
+                    "version of the library ({}.{})",
+                    arguments.size, sizeof arguments, FLASHBACK_VERSION_MAJOR, FLASHBACK_VERSION_MINOR));
+  }
+  Problem p;
+  if (Status s = enumerator("dtype", arguments.dtype, "FLASHBACK_BF16", "FLASHBACK_F16", &p.dtype); !s.ok())
+    return s;
+  if (Status s = enumerator("tensor_memory", arguments.tensor_memory, "FLASHBACK_SPLIT", "FLASHBACK_ALIASED",
+                            &p.tensor_memory);
+      !s.ok()) {
+    return s;
+  }
+  if (Status s = enumerator("signal", arguments.signal, "FLASHBACK_WARP", "FLASHBACK_CTA", &p.signal);
+      !s.ok())
+    return s;
+
+  p.shape = {.batch = arguments.batch,
+             .heads = arguments.heads,
+             .kv_heads = arguments.kv_heads,
+             .seqlen_q = arguments.seqlen_q,
+             .seqlen_k = arguments.seqlen_k,
+             .head_dim = arguments.head_dim};
+  p.mask = arguments.causal ? Mask::kCausal : Mask::kDense;
+  p.scale = arguments.scale;
+  p.tensors = {.q = tensor_from(arguments.q),
+               .k = tensor_from(arguments.k),
+               .v = tensor_from(arguments.v),
+               .out = tensor_from(arguments.out),
+               .dout = tensor_from(arguments.dout),
+               .lse = {std::bit_cast<Address>(arguments.lse.data), arguments.lse.batch_stride,
+                       arguments.lse.head_stride},
+               .dq = tensor_from(arguments.dq),
+               .dk = tensor_from(arguments.dk),
+               .dv = tensor_from(arguments.dv)};
+  p.workspace = std::bit_cast<Address>(arguments.workspace);
+  p.workspace_bytes = arguments.workspace_bytes;
+  *problem = p;
+  return {};
+}
+
+}  // namespace flashback

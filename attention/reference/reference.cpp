@@ -1,0 +1,261 @@
+#include "attention/reference/reference.h"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "attention/reference/gemm.h"
+#include "attention/reference/rounding.h"
+#include "attention/reference/rows.h"
+
+namespace flashback::reference {
+namespace {
+
+using Index = std::ptrdiff_t;
+
+constexpr Index kBlock = 64;  // query rows that are worked on together
+
+// The row blocks of a head are dealt to this many parts, each with sums of dK and dV of its own, which are
+// added in the order of the parts. A fixed number, so that the answer does not depend on the threads.
+constexpr Index kParts = 4;
+
+Index round_up(Index value, Index unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+// Keys that query row `i` sees: the first so many. Bottom-right aligned: the last row sees them all.
+Index visible_keys(const Question& question, Index i) {
+  const Index sq = question.shape.seqlen_q, sk = question.shape.seqlen_k;
+  if (question.mask == Mask::kDense) return sk;
+  return std::clamp(i + 1 + sk - sq, Index{0}, sk);
+}
+
+double store(double value, Exact) {
+  return value;
+}
+float store(float value, Stored stored) {
+  return round_to(stored.dtype, value);
+}
+
+// The keys and values of one (batch, key head), padded with zeros to whole panels, and what its parts add up
+// to.
+template <typename Real>
+struct KeyHead {
+  std::once_flag prepared;
+  std::vector<Real> k, v;                        // [keys][channels]
+  std::vector<Real> k_transposed, v_transposed;  // panels of kPanel keys: [panel][channels][kPanel]
+  std::vector<std::vector<Real>> dk, dv;         // of each task, [keys][channels]; empty until it is done
+  std::atomic<Index> tasks_left;
+};
+
+template <typename Real, typename Arithmetic>
+class Solver {
+ public:
+  Solver(const Question& question, const Inputs& inputs, Arithmetic arithmetic)
+      : question_(question),
+        shape_(question.shape),
+        inputs_(inputs),
+        arithmetic_(arithmetic),
+        channels_(round_up(shape_.head_dim, kPanel<Real>)),
+        keys_(round_up(shape_.seqlen_k, kPanel<Real>)),
+        // One panel more than needed, so that a column of scores does not fall into one set of the cache.
+        score_row_(keys_ + kPanel<Real>),
+        group_(shape_.kv_heads > 0 ? shape_.heads / shape_.kv_heads : 0),
+        key_heads_(shape_.batch * shape_.kv_heads) {
+    const std::size_t q_size = shape_.batch * shape_.seqlen_q * shape_.heads * shape_.head_dim;
+    const std::size_t k_size = shape_.batch * shape_.seqlen_k * shape_.kv_heads * shape_.head_dim;
+    answer_.out.resize(q_size);
+    answer_.dq.resize(q_size);
+    answer_.dk.resize(k_size);
+    answer_.dv.resize(k_size);
+    answer_.lse.resize(shape_.batch * shape_.heads * shape_.seqlen_q);
+    for (KeyHead<Real>& head : key_heads_) {
+      head.dk.resize(group_ * kParts);
+      head.dv.resize(group_ * kParts);
+      head.tasks_left = group_ * kParts;
+    }
+  }
+
+  Answer<Real> solve(int threads) {
+    if (threads <= 0) threads = std::max(1u, std::thread::hardware_concurrency());
+    const Index tasks = static_cast<Index>(key_heads_.size()) * group_ * kParts;
+    std::atomic<Index> next = 0;
+    auto work = [&] {
+      Scratch scratch(*this);
+      for (Index task = next++; task < tasks; task = next++) run(task, scratch);
+    };
+    std::vector<std::jthread> others;
+    for (Index i = 1; i < std::min<Index>(threads, tasks); ++i) others.emplace_back(work);
+    if (tasks > 0) work();
+    others.clear();
+    return std::move(answer_);
+  }
+
+ private:
+  struct Scratch {  // of a thread: one row block
+    explicit Scratch(const Solver& s)
+        : q(kBlock * s.channels_),
+          dout(q.size()),
+          out(q.size()),
+          dq(q.size()),
+          p(kBlock * s.score_row_),
+          ds(p.size()) {}
+    std::vector<Real> q, dout, out, dq;  // [row][channels]
+    std::vector<Real> p, ds;             // [row][score_row]
+  };
+
+  // First element of row `row` of a packed tensor with `rows` rows and `heads` heads.
+  Index element(Index batch, Index row, Index head, Index rows, Index heads) const {
+    return ((batch * rows + row) * heads + head) * shape_.head_dim;
+  }
+
+  void run(Index task, Scratch& scratch) {
+    const Index part = task % kParts, member = task / kParts % group_, key_head = task / kParts / group_;
+    const Index batch = key_head / shape_.kv_heads, kv = key_head % shape_.kv_heads;
+    KeyHead<Real>& head = key_heads_[key_head];
+    std::call_once(head.prepared, [&] { prepare(head, batch, kv); });
+
+    std::vector<Real> dk(keys_ * channels_), dv(keys_ * channels_);
+    for (Index row = part * kBlock; row < shape_.seqlen_q; row += kParts * kBlock) {
+      solve_block(head, batch, kv * group_ + member, row, scratch, dk.data(), dv.data());
+    }
+    head.dk[task % (kParts * group_)] = std::move(dk);
+    head.dv[task % (kParts * group_)] = std::move(dv);
+    if (--head.tasks_left == 0) finish(head, batch, kv);
+  }
+
+  void prepare(KeyHead<Real>& head, Index batch, Index kv) {
+    auto load = [&](const std::vector<float>& from, std::vector<Real>& rows, std::vector<Real>& panels) {
+      rows.assign(keys_ * channels_, 0);
+      panels.assign(keys_ * channels_, 0);
+      for (Index j = 0; j < shape_.seqlen_k; ++j) {
+        const float* source = from.data() + element(batch, j, kv, shape_.seqlen_k, shape_.kv_heads);
+        const Index panel = j / kPanel<Real> * kPanel<Real> * channels_ + j % kPanel<Real>;
+        for (Index c = 0; c < shape_.head_dim; ++c) {
+          rows[j * channels_ + c] = source[c];
+          panels[panel + c * kPanel<Real>] = source[c];
+        }
+      }
+    };
+    load(inputs_.k, head.k, head.k_transposed);
+    load(inputs_.v, head.v, head.v_transposed);
+  }
+
+  void solve_block(const KeyHead<Real>& head, Index batch, Index query_head, Index first_row, Scratch& s,
+                   Real* dk, Real* dv) {
+    const Index rows = std::min(kBlock, shape_.seqlen_q - first_row);
+    const Index first = element(batch, first_row, query_head, shape_.seqlen_q, shape_.heads);
+    const Index stride = shape_.heads * shape_.head_dim;
+    auto load = [&](const std::vector<float>& from, std::vector<Real>& to) {
+      std::fill(to.begin(), to.end(), Real{0});
+      for (Index i = 0; i < rows; ++i) {
+        std::copy_n(from.data() + first + i * stride, shape_.head_dim, to.data() + i * channels_);
+      }
+    };
+    auto save = [&](const std::vector<Real>& from, std::vector<Real>& to) {
+      for (Index i = 0; i < rows; ++i) {
+        for (Index c = 0; c < shape_.head_dim; ++c) {
+          to[first + i * stride + c] = store(from[i * channels_ + c], arithmetic_);
+        }
+      }
+    };
+    load(inputs_.q, s.q);
+    load(inputs_.dout, s.dout);
+    std::fill(s.out.begin(), s.out.end(), Real{0});
+    std::fill(s.dq.begin(), s.dq.end(), Real{0});
+
+    // Columns that any row of the block sees, in whole panels.
+    const Index columns = round_up(visible_keys(question_, first_row + rows - 1), kPanel<Real>);
+    auto scores_of = [&](const std::vector<Real>& left, const std::vector<Real>& panels,
+                         std::vector<Real>& to) {
+      for (Index i = 0; i < kBlock; ++i) std::fill_n(to.data() + i * score_row_, columns, Real{0});
+      accumulate(Product<Real>{.c = to.data(),
+                               .c_row = score_row_,
+                               .left = {left.data(), channels_, 1},
+                               .right = {panels.data(), kPanel<Real>, kPanel<Real> * channels_},
+                               .rows = kBlock,
+                               .columns = columns,
+                               .depth = channels_});
+    };
+    auto row_sums = [&](const std::vector<Real>& left, const std::vector<Real>& right,
+                        std::vector<Real>& to) {
+      accumulate(Product<Real>{.c = to.data(),
+                               .c_row = channels_,
+                               .left = {left.data(), score_row_, 1},
+                               .right = {right.data(), channels_, kPanel<Real>},
+                               .rows = kBlock,
+                               .columns = channels_,
+                               .depth = columns});
+    };
+    auto column_sums = [&](const std::vector<Real>& left, const std::vector<Real>& right, Real* to) {
+      accumulate(Product<Real>{.c = to,
+                               .c_row = channels_,
+                               .left = {left.data(), 1, score_row_},
+                               .right = {right.data(), channels_, kPanel<Real>},
+                               .rows = columns,
+                               .columns = channels_,
+                               .depth = kBlock});
+    };
+
+    scores_of(s.q, head.k_transposed, s.p);
+    Real* lse = answer_.lse.data() + (batch * shape_.heads + query_head) * shape_.seqlen_q + first_row;
+    for (Index i = 0; i < kBlock; ++i) {
+      const Index visible = i < rows ? visible_keys(question_, first_row + i) : 0;
+      const double log_sum =
+          softmax(s.p.data() + i * score_row_, visible, columns, question_.scale, arithmetic_);
+      if (i < rows) lse[i] = static_cast<Real>(log_sum);
+    }
+    row_sums(s.p, head.v, s.out);
+    save(s.out, answer_.out);
+
+    column_sums(s.p, s.dout, dv);
+    scores_of(s.dout, head.v_transposed, s.ds);
+    for (Index i = 0; i < kBlock; ++i) {
+      softmax_gradient(s.p.data() + i * score_row_, s.ds.data() + i * score_row_, columns, question_.scale,
+                       arithmetic_);
+    }
+    column_sums(s.ds, s.q, dk);
+    row_sums(s.ds, head.k, s.dq);
+    save(s.dq, answer_.dq);
+  }
+
+  void finish(KeyHead<Real>& head, Index batch, Index kv) {
+    auto add = [&](std::vector<std::vector<Real>>& parts, std::vector<Real>& to) {
+      for (Index j = 0; j < shape_.seqlen_k; ++j) {
+        Real* row = to.data() + element(batch, j, kv, shape_.seqlen_k, shape_.kv_heads);
+        for (Index c = 0; c < shape_.head_dim; ++c) {
+          Real sum = 0;
+          for (const std::vector<Real>& part : parts) sum += part[j * channels_ + c];
+          row[c] = store(sum, arithmetic_);
+        }
+      }
+      parts.clear();
+    };
+    add(head.dk, answer_.dk);
+    add(head.dv, answer_.dv);
+    for (std::vector<Real>* copy : {&head.k, &head.v, &head.k_transposed, &head.v_transposed}) *copy = {};
+  }
+
+  const Question& question_;
+  const Shape& shape_;
+  const Inputs& inputs_;
+  const Arithmetic arithmetic_;
+  const Index channels_, keys_, score_row_, group_;
+  std::vector<KeyHead<Real>> key_heads_;
+  Answer<Real> answer_;
+};
+
+}  // namespace
+
+Answer<double> exact(const Question& question, const Inputs& inputs, int threads) {
+  return Solver<double, Exact>(question, inputs, Exact{}).solve(threads);
+}
+
+Answer<float> sixteen_bit(const Question& question, const Inputs& inputs, Dtype dtype, int threads) {
+  return Solver<float, Stored>(question, inputs, Stored{dtype}).solve(threads);
+}
+
+}  // namespace flashback::reference
