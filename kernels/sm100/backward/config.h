@@ -1,13 +1,48 @@
 // The map of the sm_100a backward kernel: what is configured, where everything lives, who signals whom.
 // Plain C++: the host plans from this file, the kernel is compiled from it.
+//
+// One CTA owns 128 keys of one head. It keeps K and V, walks over the query tiles t that see its keys, sums
+// dK and dV in tensor memory, and adds its part of dQ to an fp32 accumulator in global memory:
+//
+//   S  = K Q^T               P  = exp2(S * scale_log2 - lse_log2)          (all transposed: a lane is a key)
+//   dP = V dO^T              dS = P * (dP - delta)
+//   dV += P dO               dK += dS Q               dQ = dS^T K
+//
+// Time runs down; an arrow is a barrier of SharedMemory. Map kSplit, steady state:
+//
+//   load (13)            multiply (12)               compute (4-11)                      reduce (0-3)
+//   Q(t+1)  -q_full->    S(t+1) = K Q(t+1)^T   <-s_empty-  S(t) in registers
+//   lse(t+1)   ----------------------------- lse_full ->   P(t) = exp2(...)
+//                        dV += P(t) dO(t)      <-p_full-   P(t) stored
+//           <-dout_empty-                      -p_empty->
+//   dO(t+1) -dout_full-> |
+//                        |                                 dP(t) in registers  <-dp_full-
+//   delta(t+1) --------- | ----------------- delta_full -> dS(t) = P(t) * (...)
+//                        dK += dS(t) Q(t)      <-ds_full-  dS(t) stored twice
+//           <-q_empty-   dQ(t) = dS(t)^T K     -------------------------- dq_full ->     dQ(t) in registers
+//                        dP(t+1) = V dO(t+1)^T <------------------------- dq_empty-      staged, added to
+//                        global
+//
+// Map kAliased: P lies over S and dS over dP. S(t+1) may be issued only after the dV that reads P(t), so the
+// order is S(t+1), dK(t), dQ(t), dP(t+1), dV(t+1) and neither s_empty nor p_empty exist; that S(t+1) does not
+// overtake dV(t), and dQ(t) not dK(t), rests on the tensor core's issue order. kSplit asks for nothing of the
+// kind.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+
+#include "kernels/ptx/barrier.h"
+#include "kernels/shared/dq_order.h"
+#include "kernels/shared/dtype.h"
+#include "kernels/shared/mask.h"
+#include "kernels/tile/columns.h"
+#include "kernels/tile/operand.h"
 
 namespace flashback::sm100::backward {
 
-enum class Dtype { kBf16, kF16 };
-enum class Mask { kDense, kCausal };
+using shared::Dtype;
+using shared::Mask;
 // Where P and dS live: over S and dP, or in tensor memory of their own.
 enum class TensorMemory { kAliased, kSplit };
 // How the eight compute warps announce a finished store: all together (one barrier of 256 threads before each
@@ -15,23 +50,24 @@ enum class TensorMemory { kAliased, kSplit };
 enum class Signal { kCta, kWarp };
 
 struct Config {
-  int head_dim;
-  Dtype dtype;
-  Mask mask;
-  TensorMemory tensor_memory;
-  Signal signal;
+  int head_dim;                // 64
+  Dtype dtype;                 // changes meaning
+  Mask mask;                   // changes meaning
+  TensorMemory tensor_memory;  // changes speed only
+  Signal signal;               // changes speed only
 };
 
 struct alignas(64) TensorMapBytes {
   std::uint64_t words[16];
 };
 
-// Everything a launch is told. Lengths in rows; q_rows and k_rows are the real ones, q_rows_padded is q_rows rounded up to
-// the tile. lse_log2 and delta are [batch][head][q_rows_padded] fp32; dq_accum is [batch][head][q_rows_padded * head_dim] fp32 in
-// the private order of kernels/shared/dq_order.h.
+// Everything a launch is told. Lengths in rows; q_rows and k_rows are the real ones, q_rows_padded is q_rows
+// rounded up to the tile. lse_log2 and delta are [batch][head][q_rows_padded] fp32; dq_accum is
+// [batch][head][q_rows_padded * head_dim] fp32 in the private order of kernels/shared/dq_order.h.
 struct Parameters {
-  TensorMapBytes q, k, v, dout;  // 16-bit loads: dims (d, row, head, batch), box d x 128 rows, 128-byte swizzle
-  TensorMapBytes dk, dv;         // 16-bit stores: same dims, box 32 x 128 rows, 64-byte swizzle
+  TensorMapBytes q, k, v,
+      dout;               // 16-bit loads: dims (d, row, head, batch), box d x 128 rows, 128-byte swizzle
+  TensorMapBytes dk, dv;  // 16-bit stores: same dims, box 32 x 128 rows, 64-byte swizzle
   const float* lse_log2;
   const float* delta;
   float* dq_accum;
@@ -40,5 +76,149 @@ struct Parameters {
   std::int32_t q_rows, k_rows, q_rows_padded;
   std::int32_t heads;  // query heads
 };
+
+// Grid: x = tiles of keys (ascending, so that causal launches start with the longest), y = query heads, z =
+// batch.
+inline constexpr int kHeadDim = 64;
+inline constexpr int kQueryRows = 128;    // of a tile: columns of S
+inline constexpr int kKeyRows = 128;      // of a CTA: lanes of S
+inline constexpr int kBlockColumns = 32;  // of S, dP, dQ, dK, dV that a thread holds at a time
+
+// Warps.
+//
+//   warps   role       registers a thread (dense, causal)
+//   0-3     reduce     152  136    dQ: tensor memory -> shared -> added to global
+//   4-11    compute    136  144    P and dS; at the end dK and dV
+//   12      multiply    88   88    issues every product; owns tensor memory
+//   13      load        88   88    fills shared memory
+//   14-15   none        88   88    complete the warpgroup: setmaxnreg is one value for all four
+enum class Role { kReduce, kCompute, kMultiply, kLoad, kNone };
+
+inline constexpr int kThreads = 512;
+inline constexpr int kReduceWarps = 4, kComputeWarps = 8;
+inline constexpr int kFirstComputeWarp = kReduceWarps;
+inline constexpr int kMultiplyWarp = kFirstComputeWarp + kComputeWarps, kLoadWarp = kMultiplyWarp + 1;
+inline constexpr int kReduceThreads = 32 * kReduceWarps, kComputeThreads = 32 * kComputeWarps;
+// Compute warps 4-7 and 8-11 share the lanes and divide the columns: group g has rows 32 g .. 32 g + 31 of
+// each half tile.
+inline constexpr int kGroupThreads = 128;
+
+constexpr Role role_of(int warp) {
+  return warp < kFirstComputeWarp ? Role::kReduce
+         : warp < kMultiplyWarp   ? Role::kCompute
+         : warp == kMultiplyWarp  ? Role::kMultiply
+         : warp == kLoadWarp      ? Role::kLoad
+                                  : Role::kNone;
+}
+
+struct Registers {
+  int reduce, compute, others;
+};
+constexpr Registers registers(Mask mask) {
+  return mask == Mask::kDense ? Registers{152, 136, 88} : Registers{136, 144, 88};
+}
+constexpr bool registers_fit(Registers r) {
+  return kGroupThreads * (r.reduce + 2 * r.compute + r.others) <= 64 * 1024;
+}
+static_assert(registers_fit(registers(Mask::kDense)) && registers_fit(registers(Mask::kCausal)));
+
+// Hardware barriers of whole warps; 0 is __syncthreads.
+enum NamedBarrier {
+  kGroupBarrier = 1,    // and 2: one compute group, a gradient is staged
+  kComputeBarrier = 3,  // all compute warps: alias guards, and before each signal under Signal::kCta
+  kReduceBarrier = 4,   // the reduce warps: a dQ buffer is free, a dQ buffer is full
+};
+
+// Tensor memory, by columns. S, dP, dK, dV: a lane is a key; dQ: a lane is a query row. P and dS are 16-bit,
+// two a column.
+//
+//            0        128   192        320  384  448   512
+//   kAliased | S       | dV | dP        | dK |          |
+//            | P |          |dS|
+//                           |dQ|
+//   kSplit   | S       | dV | dP        | dK | P  | dS  |
+//                           |dQ|
+struct TensorColumns {
+  tile::Columns s, dv, dp, dk, dq, p, ds;
+};
+constexpr TensorColumns tensor_columns(TensorMemory map) {
+  const bool split = map == TensorMemory::kSplit;
+  const tile::Columns s = {0, kQueryRows};
+  const tile::Columns dv = {s.end(), kHeadDim};
+  const tile::Columns dp = {dv.end(), kQueryRows};
+  const tile::Columns dk = {dp.end(), kHeadDim};
+  const tile::Columns dq = {dp.first, kHeadDim};
+  const tile::Columns p = {split ? dk.end() : s.first, kQueryRows / 2};
+  const tile::Columns ds = {split ? p.end() : dp.first, kQueryRows / 2};
+  return {s, dv, dp, dk, dq, p, ds};
+}
+constexpr bool accumulators_apart(const TensorColumns& c) {
+  return !c.s.overlaps(c.dv) && !c.s.overlaps(c.dp) && !c.s.overlaps(c.dk) && !c.dv.overlaps(c.dp) &&
+         !c.dv.overlaps(c.dk) && !c.dp.overlaps(c.dk) && c.dp.contains(c.dq);
+}
+constexpr bool operands_apart(const TensorColumns& c) {
+  return !c.p.overlaps(c.s) && !c.p.overlaps(c.dp) && !c.ds.overlaps(c.s) && !c.ds.overlaps(c.dp) &&
+         !c.p.overlaps(c.ds) && !c.p.overlaps(c.dk) && !c.ds.overlaps(c.dk);
+}
+inline constexpr TensorColumns kAliasedColumns = tensor_columns(TensorMemory::kAliased);
+inline constexpr TensorColumns kSplitColumns = tensor_columns(TensorMemory::kSplit);
+static_assert(accumulators_apart(kAliasedColumns) && accumulators_apart(kSplitColumns));
+static_assert(kAliasedColumns.s.contains(kAliasedColumns.p) &&
+              kAliasedColumns.dp.contains(kAliasedColumns.ds));
+static_assert(operands_apart(kSplitColumns) && kSplitColumns.ds.end() <= tile::kTensorMemoryColumns);
+
+// Shared memory. Buffers of a ring are as many as its stages, which are the same in every variant.
+inline constexpr int kQStages = 2, kLseStages = 2, kDoutStages = 1, kDeltaStages = 1, kDqStages = 2;
+
+using QueryTile = tile::OperandTile<kQueryRows>;
+using KeyTile = tile::OperandTile<kKeyRows>;
+static_assert(kHeadDim == tile::kRowElements);
+
+struct SharedMemory {
+  QueryTile q[kQStages];  // stage 0 at the end: dK on its way out
+  KeyTile k, v;
+  QueryTile dout[kDoutStages];                      // stage 0 at the end: dV on its way out
+  KeyTile ds[2];                                    // dS by keys, query rows 0-63 and 64-127
+  float dq[kDqStages][kQueryRows * kBlockColumns];  // 32 columns of dQ in the order of the accumulator
+  float lse[kLseStages][kQueryRows];
+  float delta[kDeltaStages][kQueryRows];
+
+  // Who arrives (how often a phase) -> who waits: what it says.
+  ptx::Barrier q_full[kQStages];           // load (1, bytes) -> multiply: Q is there, and K with the first
+  ptx::Barrier q_empty[kQStages];          // commit of dK (1) -> load: Q is read
+  ptx::Barrier lse_full[kLseStages];       // load (1, bytes) -> compute
+  ptx::Barrier lse_empty[kLseStages];      // compute warps (8) -> load
+  ptx::Barrier dout_full[kDoutStages];     // load (1, bytes) -> multiply: dO is there, and V with the first
+  ptx::Barrier dout_empty[kDoutStages];    // commit of dV (1) -> load: dO is read
+  ptx::Barrier delta_full[kDeltaStages];   // load (1, bytes) -> compute
+  ptx::Barrier delta_empty[kDeltaStages];  // compute warps (8) -> load
+  ptx::Barrier s_full;                     // commit of S (1) -> compute
+  ptx::Barrier
+      s_empty;  // kSplit: compute warps (8) -> multiply: S is in registers, the next S may overwrite it
+  ptx::Barrier p_full;   // compute warps (8) -> multiply: P is stored (kAliased: and S therefore read)
+  ptx::Barrier p_empty;  // kSplit: commit of dV (1) -> compute: P is read. kAliased: the next s_full says it
+  ptx::Barrier
+      dp_full;  // commit of dP (1) -> compute; also that dK and dQ of the tile before are done: dS is free
+  ptx::Barrier ds_full;   // compute warps (8) -> multiply: dS is stored in both memories, dP therefore read
+  ptx::Barrier dq_full;   // commit of dQ (1) -> reduce
+  ptx::Barrier dq_empty;  // reduce warps (4) -> multiply: dQ is in registers, dP may overwrite it
+  ptx::Barrier dv_full;   // commit of the last dV (1) -> compute
+  ptx::Barrier dk_full;   // commit of the last dK (1) -> compute
+
+  std::uint32_t tensor_memory;  // address of column 0, written by its allocation
+};
+static_assert(offsetof(SharedMemory, ds) % tile::kGroupBytes == 0);
+
+inline constexpr std::uint32_t kTileBytes = QueryTile::kBytes;
+inline constexpr std::uint32_t kRowsBytes = kQueryRows * sizeof(float);  // of lse or delta
+inline constexpr std::uint32_t kDqBlockBytes = kQueryRows * kBlockColumns * sizeof(float);
+inline constexpr std::uint32_t kStagedBytes = kKeyRows * kBlockColumns * 2;  // of dK or dV, a compute group
+static_assert(KeyTile::kBytes == kTileBytes && 2 * kStagedBytes == kTileBytes);
+static_assert(shared::kDqTileRows == kQueryRows);
+
+// Dynamic shared memory of a launch.
+constexpr std::uint32_t shared_bytes(const Config&) {
+  return sizeof(SharedMemory);
+}
 
 }  // namespace flashback::sm100::backward

@@ -1,0 +1,53 @@
+// Two floats at a time, the special function unit, and 16-bit conversion.
+#pragma once
+
+#include <cstdint>
+
+namespace flashback::ptx {
+
+// Two floats in one 64-bit register; the first is the low half.
+using F32x2 = std::uint64_t;
+
+__device__ inline F32x2 pair(float low, float high) {
+  F32x2 d;
+  asm("mov.b64 %0, {%1, %2};" : "=l"(d) : "f"(low), "f"(high));
+  return d;
+}
+
+__device__ inline void unpair(float& low, float& high, F32x2 a) {
+  asm("mov.b64 {%0, %1}, %2;" : "=f"(low), "=f"(high) : "l"(a));
+}
+
+__device__ inline F32x2 multiply_add(F32x2 a, F32x2 b, F32x2 c) {
+  F32x2 d;
+  asm("fma.rn.f32x2 %0, %1, %2, %3;" : "=l"(d) : "l"(a), "l"(b), "l"(c));
+  return d;
+}
+
+__device__ inline F32x2 multiply(F32x2 a, F32x2 b) {
+  F32x2 d;
+  asm("mul.rn.f32x2 %0, %1, %2;" : "=l"(d) : "l"(a), "l"(b));
+  return d;
+}
+
+__device__ inline F32x2 subtract(F32x2 a, F32x2 b) {
+  F32x2 d;
+  asm("sub.rn.f32x2 %0, %1, %2;" : "=l"(d) : "l"(a), "l"(b));
+  return d;
+}
+
+// 2^x; subnormal results are zero, 2^-inf is 0.
+__device__ inline float exp2(float x) {
+  float d;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(d) : "f"(x));
+  return d;
+}
+
+// Two floats, rounded to nearest even; the first is the low half.
+__device__ inline std::uint32_t to_bf16x2(float low, float high) {
+  std::uint32_t d;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high), "f"(low));
+  return d;
+}
+
+}  // namespace flashback::ptx

@@ -1,0 +1,23 @@
+// Shared memory by its 32-bit address, sixteen bytes at a time.
+#pragma once
+
+#include <cstdint>
+
+namespace flashback::ptx {
+
+__device__ inline std::uint32_t shared_address(const void* pointer) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+// Two f32x2 pairs: four consecutive floats.
+__device__ inline void load_shared(std::uint64_t& first, std::uint64_t& second, std::uint32_t from) {
+  asm volatile("ld.shared.v2.b64 {%0, %1}, [%2];" : "=l"(first), "=l"(second) : "r"(from) : "memory");
+}
+
+__device__ inline void store_shared(std::uint32_t to, std::uint32_t a, std::uint32_t b, std::uint32_t c,
+                                    std::uint32_t d) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(a), "r"(b), "r"(c), "r"(d)
+               : "memory");
+}
+
+}  // namespace flashback::ptx
