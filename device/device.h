@@ -71,6 +71,11 @@ class Device {
   virtual Status fill(Address address, std::uint32_t value, std::size_t words, Stream stream) = 0;
 };
 
+// What a device has done since it was opened.
+struct Executed {
+  std::uint64_t warp_instructions = 0, matrix_instructions = 0, ctas = 0;
+};
+
 class Workbench : public Device {
  public:
   virtual Status allocate(std::size_t bytes, Address* address) = 0;
@@ -81,6 +86,8 @@ class Workbench : public Device {
   // Milliseconds of device time between the calls of `mark(0)` and `mark(1)` (wall time on the emulator).
   virtual Status mark(int which, Stream stream) = 0;
   virtual Status elapsed(double* milliseconds) = 0;
+  // Only the emulator counts.
+  virtual Status executed(Executed*) { return unsupported("this device does not count what it executes"); }
 };
 
 // Both fail with a sentence where the device is not to be had.
