@@ -36,6 +36,7 @@
 #include "kernels/shared/dq_order.h"
 #include "kernels/shared/dtype.h"
 #include "kernels/shared/mask.h"
+#include "kernels/shared/tensor_map_bytes.h"
 #include "kernels/tile/columns.h"
 #include "kernels/tile/operand.h"
 
@@ -57,17 +58,16 @@ struct Config {
   Signal signal;               // changes speed only
 };
 
-struct alignas(64) TensorMapBytes {
-  std::uint64_t words[16];
-};
+using flashback::TensorMapBytes;
 
 // Everything a launch is told. Lengths in rows; q_rows and k_rows are the real ones, q_rows_padded is q_rows
 // rounded up to the tile. lse_log2 and delta are [batch][head][q_rows_padded] fp32; dq_accum is
 // [batch][head][q_rows_padded * head_dim] fp32 in the private order of kernels/shared/dq_order.h.
 struct Parameters {
-  TensorMapBytes q, k, v,
-      dout;               // 16-bit loads: dims (d, row, head, batch), box d x 128 rows, 128-byte swizzle
-  TensorMapBytes dk, dv;  // 16-bit stores: same dims, box 32 x 128 rows, 64-byte swizzle
+  // 16-bit loads: dims (d, row, head, batch), box d x 128 rows, 128-byte swizzle.
+  TensorMapBytes q, k, v, dout;
+  // 16-bit stores: same dims, box 32 x 128 rows, 64-byte swizzle.
+  TensorMapBytes dk, dv;
   const float* lse_log2;
   const float* delta;
   float* dq_accum;

@@ -1,0 +1,8 @@
+# Rewrites the .file directives of PTX so that they do not depend on the machine: paths of this project become relative
+# to its root, the compiler's own headers become cuda/NAME.
+#   cmake -DINPUT=... -DOUTPUT=... -DROOT=... -P strip_paths.cmake
+file(READ ${INPUT} text)
+string(REPLACE "\"${ROOT}/./" "\"" text "${text}")
+string(REPLACE "\"${ROOT}/" "\"" text "${text}")
+string(REGEX REPLACE "(\\.file[\t ]+[0-9]+ \")/[^\"]*/include/" "\\1cuda/" text "${text}")
+file(WRITE ${OUTPUT} "${text}")
