@@ -1,0 +1,30 @@
+// How fast the emulator is: a backward pass on one core, functional, with its one exact matrix arithmetic.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "attention/problem.h"
+
+namespace flashback::bench {
+
+struct EmulatorSpeed {
+  Problem problem;
+  std::vector<std::string> entries;     // of a run, in order
+  std::int64_t tiles = 0;               // 128 x 128 x 64 steps of a run
+  std::uint64_t warp_instructions = 0;  // of a run, all entries
+  std::vector<double> seconds;          // of each run, ascending
+  std::string cpu;
+  bool avx512 = false;  // what the emulator chooses where the CPU has it
+
+  double median_seconds() const { return seconds[seconds.size() / 2]; }
+  double tiles_per_s_core() const { return double(tiles) / median_seconds(); }
+  double warp_instructions_per_s_core() const { return double(warp_instructions) / median_seconds(); }
+};
+
+// `runs` timed runs after one that warms up; `began` hears of each, the first included. Throws
+// program::Failure.
+EmulatorSpeed measure_emulator(int runs, const std::function<void()>& began);
+
+}  // namespace flashback::bench

@@ -1,0 +1,30 @@
+// One backward pass on a device, from values to values, with every byte that the kernels should write
+// poisoned first.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "attention/problem.h"
+
+namespace flashback::program {
+
+// Packed (batch, row, head, channel) in the bits of the problem's dtype; lse (batch, head, row).
+struct DeviceInputs {
+  std::vector<std::uint16_t> q, k, v, out, dout;
+  std::vector<float> lse;
+};
+
+struct DeviceGradients {
+  std::vector<std::uint16_t> dq, dk, dv;
+  std::vector<std::string> entries;  // the kernels that ran, in order
+  double seconds = 0;                // of device time; on the emulator of wall time
+};
+
+// Throws a Failure. Outputs, the workspace and a margin around every tensor hold NaN before the launches; a
+// margin that a kernel wrote to is a failure. (Where the device checks bounds itself there are no margins:
+// leaving a tensor is a fault.)
+DeviceGradients run_on(Workbench& workbench, bool device_checks_bounds, Problem problem,
+                       const DeviceInputs& inputs);
+
+}  // namespace flashback::program

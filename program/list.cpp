@@ -1,0 +1,61 @@
+// `flashback list`: the kernel table.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "attention/kernel_table.h"
+#include "program/subcommand.h"
+
+namespace flashback::program {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text_of_table() {
+  std::string text =
+      fmt::format("{:<5} {:<8} {:>8} {:<5} {:<6} {:<7} {:<6} {:>9} {:>7} {:>8}  {}\n", "arch", "pass",
+                  "head dim", "dtype", "mask", "tmem", "signal", "tile", "threads", "shared", "entry");
+  for (const Kernel& kernel : kernel_table()) {
+    text += fmt::format("{:<5} {:<8} {:>8} {:<5} {:<6} {:<7} {:<6} {:>9} {:>7} {:>8}  {}\n",
+                        name(kernel.arch), name(kernel.direction), kernel.head_dim, name(kernel.dtype),
+                        name(kernel.mask), name(kernel.tensor_memory), name(kernel.signal),
+                        fmt::format("{} x {}", kernel.tile_q, kernel.tile_k), kernel.main.threads,
+                        kernel.main.shared_bytes, kernel.main.name);
+  }
+  return text;
+}
+
+Json json_of_table() {
+  Json kernels = Json::array();
+  for (const Kernel& kernel : kernel_table()) {
+    kernels.push_back({{"arch", name(kernel.arch)},
+                       {"direction", name(kernel.direction)},
+                       {"head_dim", kernel.head_dim},
+                       {"dtype", name(kernel.dtype)},
+                       {"mask", name(kernel.mask)},
+                       {"tmem", name(kernel.tensor_memory)},
+                       {"signal", name(kernel.signal)},
+                       {"tile", {kernel.tile_q, kernel.tile_k}},
+                       {"threads", kernel.main.threads},
+                       {"shared_bytes", kernel.main.shared_bytes},
+                       {"entries", {kernel.preprocess.name, kernel.main.name, kernel.postprocess.name}}});
+  }
+  return {{"kernels", kernels}};
+}
+
+}  // namespace
+
+void add_list(CLI::App& flashback, Action* chosen) {
+  CLI::App* list = flashback.add_subcommand("list", "The kernels of this build");
+  list->footer("Examples:\n  flashback list\n  flashback list --json | jq '.kernels[].entries[1]'");
+  const auto json = std::make_shared<bool>(false);
+  list->add_flag("--json", *json, "Prints JSON");
+  list->callback([=] {
+    *chosen = [=] {
+      fmt::print("{}", *json ? json_of_table().dump(2) + "\n" : text_of_table());
+      return kRight;
+    };
+  });
+}
+
+}  // namespace flashback::program

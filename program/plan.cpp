@@ -1,0 +1,125 @@
+// `flashback plan`: what would be launched for a problem, and where its tiles live, without launching it.
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "attention/launch.h"
+#include "kernels/sm100/backward/config.h"
+#include "program/problem_options.h"
+#include "program/run_report.h"
+#include "program/subcommand.h"
+#include "program/tensor_memory_map.h"
+
+namespace flashback::program {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kExamples = R"(Examples:
+  flashback plan backward --seqlen-q 4096 --heads 32
+  flashback plan backward --variants aliased/cta,split/warp
+  flashback plan backward --causal --json)";
+
+// In the order in which a step of the kernel fills them.
+std::vector<TensorMemoryTile> tensor_memory_tiles(TensorMemory map) {
+  namespace kernel = sm100::backward;
+  const kernel::TensorColumns columns = kernel::tensor_columns(
+      map == TensorMemory::kSplit ? kernel::TensorMemory::kSplit : kernel::TensorMemory::kAliased);
+  const auto tile = [](const char* name, const tile::Columns& at, bool accumulator) {
+    return TensorMemoryTile{name, at.first, at.count, accumulator};
+  };
+  return {tile("S", columns.s, true),   tile("dV", columns.dv, true), tile("dP", columns.dp, true),
+          tile("dK", columns.dk, true), tile("P", columns.p, false),  tile("dS", columns.ds, false),
+          tile("dQ", columns.dq, true)};
+}
+
+std::array<WorkspacePart, 3> parts(const WorkspaceLayout& workspace) {
+  return {workspace.lse_log2, workspace.delta, workspace.dq_accum};
+}
+
+Json json_of(Dim3 dim) {
+  return {dim.x, dim.y, dim.z};
+}
+
+Json json_of(const Plan& plan) {
+  Json json = {
+      {"arch", name(plan.kernel->arch)},        {"shape", to_json(plan.problem.shape)},
+      {"dtype", name(plan.problem.dtype)},      {"causal", plan.problem.mask == Mask::kCausal},
+      {"scale", effective_scale(plan.problem)}, {"tmem", name(plan.problem.tensor_memory)},
+      {"signal", name(plan.problem.signal)},    {"tile", {plan.kernel->tile_q, plan.kernel->tile_k}}};
+  json["launches"] = Json::array();
+  for (const PlannedLaunch& launch : plan.launches) {
+    json["launches"].push_back({{"step", launch.step},
+                                {"entry", launch.entry->name},
+                                {"grid", json_of(launch.grid)},
+                                {"cluster", json_of(launch.cluster)},
+                                {"block", json_of(launch.block)},
+                                {"shared_bytes", launch.shared_bytes}});
+  }
+  json["workspace"] = {{"bytes", plan.workspace.bytes}, {"parts", Json::array()}};
+  for (const WorkspacePart& part : parts(plan.workspace)) {
+    json["workspace"]["parts"].push_back(
+        {{"name", part.name}, {"offset", part.offset}, {"bytes", part.bytes}});
+  }
+  if (plan.kernel->arch != Arch::kSm100) return json;
+  json["tensor_memory"] = Json::array();
+  for (const TensorMemoryTile& tile : tensor_memory_tiles(plan.problem.tensor_memory)) {
+    json["tensor_memory"].push_back({{"name", tile.name},
+                                     {"first", tile.first},
+                                     {"columns", tile.columns},
+                                     {"format", tile.accumulator ? "fp32" : "16 bit"}});
+  }
+  return json;
+}
+
+std::string text_of(const Plan& plan) {
+  std::string text = to_text(plan);
+  if (plan.kernel->arch != Arch::kSm100) return text;
+  return text + fmt::format("\ntensor memory, {}: {} columns of 32 bits, 128 lanes\n\n{}",
+                            name(plan.problem.tensor_memory), tile::kTensorMemoryColumns,
+                            draw_tensor_memory(tensor_memory_tiles(plan.problem.tensor_memory),
+                                               tile::kTensorMemoryColumns));
+}
+
+ExitCode plan_backward(const ProblemOptions& options, bool json) {
+  Problem problem;
+  problem.dtype = options.dtype();
+  problem.shape = with_defaults(options.shape());
+  problem.mask = options.mask();
+  problem.scale = options.scale();
+  std::string text;
+  Json list = Json::array();
+  for (const Variant& variant : options.variants()) {
+    problem.tensor_memory = variant.tensor_memory;
+    problem.signal = variant.signal;
+    Plan plan;
+    require(make_plan(options.arch().value_or(Arch::kSm100), problem, &plan));
+    text += (text.empty() ? "" : "\n") + text_of(plan);
+    list.push_back(json_of(plan));
+  }
+  if (!json) {
+    fmt::print("{}", text);
+  } else {
+    fmt::print("{}\n", (list.size() == 1 ? list[0] : Json{{"plans", list}}).dump(2));
+  }
+  return kRight;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& flashback, Action* chosen) {
+  CLI::App* plan =
+      flashback.add_subcommand("plan", "Shows what a pass would launch, and the map of tensor memory");
+  plan->require_subcommand(1);
+  plan->footer(kExamples);
+  CLI::App* backward = plan->add_subcommand("backward", "dq, dk, dv of attention");
+  backward->footer(kExamples);
+  const auto options = std::make_shared<ProblemOptions>();
+  const auto json = std::make_shared<bool>(false);
+  options->add_to(*backward);
+  backward->add_flag("--json", *json, "Prints JSON");
+  backward->callback([=] { *chosen = [=] { return plan_backward(*options, *json); }; });
+}
+
+}  // namespace flashback::program

@@ -1,0 +1,123 @@
+#include "program/problem_options.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "program/arguments.h"
+#include "program/failure.h"
+
+namespace flashback::program {
+namespace {
+
+// No length, count or width that a kernel knows takes more than 31 bits; which are accepted is the library's
+// to say.
+constexpr std::int64_t kMostExtent = std::numeric_limits<std::int32_t>::max();
+
+std::optional<std::int64_t> parse_extent(const char* argument, const std::optional<std::string>& text) {
+  if (!text) return {};
+  return parse_whole(argument, *text, 1, kMostExtent);
+}
+
+TensorMemory parse_tensor_memory(const std::string& argument, const std::string& text) {
+  return parse_choice(argument, text, {TensorMemory::kAliased, TensorMemory::kSplit});
+}
+
+Signal parse_signal(const std::string& argument, const std::string& text) {
+  return parse_choice(argument, text, {Signal::kCta, Signal::kWarp});
+}
+
+Variant parse_variant(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos) {
+    refuse(fmt::format("--variants has the item \"{}\"; each must be TMEM/SIGNAL, such as split/warp", text));
+  }
+  return {parse_tensor_memory("the part before / of --variants", text.substr(0, slash)),
+          parse_signal("the part after / of --variants", text.substr(slash + 1))};
+}
+
+}  // namespace
+
+Shape with_defaults(const PartialShape& partial) {
+  const std::int64_t heads = partial.heads.value_or(1), seqlen_q = partial.seqlen_q.value_or(128);
+  return {.batch = partial.batch.value_or(1),
+          .heads = heads,
+          .kv_heads = partial.kv_heads.value_or(heads),
+          .seqlen_q = seqlen_q,
+          .seqlen_k = partial.seqlen_k.value_or(seqlen_q),
+          .head_dim = partial.head_dim.value_or(64)};
+}
+
+std::string name(const Variant& variant) {
+  return fmt::format("{}/{}", name(variant.tensor_memory), name(variant.signal));
+}
+
+void ProblemOptions::add_to(CLI::App& command) {
+  const std::string shape = "Shape", kernel = "Kernel";
+  command.add_option("--batch", batch_, "Batches [1]")->group(shape);
+  command.add_option("--heads", heads_, "Query heads [1]")->group(shape);
+  command.add_option("--kv-heads", kv_heads_, "Key and value heads; must divide heads [heads]")->group(shape);
+  command.add_option("--seqlen-q", seqlen_q_, "Query rows [128]")->group(shape);
+  command.add_option("--seqlen-k", seqlen_k_, "Key rows [seqlen-q]")->group(shape);
+  command.add_option("--head-dim", head_dim_, "Channels of a head [64]")->group(shape);
+  command.add_flag("--causal", causal_, "Query row i sees key rows j <= i + seqlen_k - seqlen_q")
+      ->group(shape);
+  command.add_option("--scale", scale_, "Of the scores [1 / sqrt(head-dim)]")->group(shape);
+  command.add_option("--dtype", dtype_, "bf16 or fp16 [bf16]")->group(kernel);
+  command.add_option("--arch", arch_, "sm100 or sm90 [sm100; on a GPU its own]")->group(kernel);
+  command
+      .add_option("--tmem", tensor_memory_, "Where P and dS live in tensor memory: aliased or split [split]")
+      ->group(kernel);
+  command.add_option("--signal", signal_, "How compute warps announce a store: cta or warp [warp]")
+      ->group(kernel);
+  command.add_option("--variants", variants_, "Several TMEM/SIGNAL pairs, separated by commas")
+      ->group(kernel);
+}
+
+PartialShape ProblemOptions::shape() const {
+  return {.batch = parse_extent("--batch", batch_),
+          .heads = parse_extent("--heads", heads_),
+          .kv_heads = parse_extent("--kv-heads", kv_heads_),
+          .seqlen_q = parse_extent("--seqlen-q", seqlen_q_),
+          .seqlen_k = parse_extent("--seqlen-k", seqlen_k_),
+          .head_dim = parse_extent("--head-dim", head_dim_)};
+}
+
+Dtype ProblemOptions::dtype() const {
+  return dtype_ ? parse_choice("--dtype", *dtype_, {Dtype::kBf16, Dtype::kF16}) : Dtype::kBf16;
+}
+
+float ProblemOptions::scale() const {
+  if (!scale_) return 0;
+  const auto scale = static_cast<float>(parse_positive("--scale", *scale_));
+  if (scale >= std::numeric_limits<float>::min() && scale <= std::numeric_limits<float>::max()) return scale;
+  refuse(fmt::format("--scale is {}; it must be a normal number of fp32, from 1.2e-38 to 3.4e38", *scale_));
+}
+
+std::optional<Arch> ProblemOptions::arch() const {
+  if (!arch_) return {};
+  return parse_choice("--arch", *arch_, {Arch::kSm100, Arch::kSm90});
+}
+
+std::vector<Variant> ProblemOptions::variants() const {
+  if (!variants_) {
+    Variant variant;
+    if (tensor_memory_) variant.tensor_memory = parse_tensor_memory("--tmem", *tensor_memory_);
+    if (signal_) variant.signal = parse_signal("--signal", *signal_);
+    return {variant};
+  }
+  if (tensor_memory_ || signal_) {
+    refuse(fmt::format(
+        "--variants is {} and {} is given too; each variant names its own, so leave one of the two out",
+        *variants_, tensor_memory_ ? "--tmem" : "--signal"));
+  }
+  std::vector<Variant> variants;
+  for (std::size_t begin = 0; begin <= variants_->size();) {
+    const std::size_t end = std::min(variants_->find(',', begin), variants_->size());
+    variants.push_back(parse_variant(variants_->substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return variants;
+}
+
+}  // namespace flashback::program

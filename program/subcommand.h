@@ -1,0 +1,18 @@
+// Every subcommand adds itself to the command line and, when it is the one, leaves what main() shall do.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "program/failure.h"
+
+namespace flashback::program {
+
+using Action = std::function<ExitCode()>;
+
+void add_run(CLI::App& flashback, Action* chosen);
+void add_plan(CLI::App& flashback, Action* chosen);
+void add_list(CLI::App& flashback, Action* chosen);
+void add_bench(CLI::App& flashback, Action* chosen);
+
+}  // namespace flashback::program
