@@ -64,10 +64,10 @@ struct MatrixArithmetic {
   void (*columns_from_mn_major)(Half, const std::uint16_t (*values)[kMatrixColumns], int columns,
                                 ColumnBlock*);
 
-  // d[column][lane] = a * b + (accumulate ? d : 0), for the lanes of the groups and all columns of b. `d` is
-  // aligned to 64 bytes.
+  // d[column][lane] = a b + (accumulate ? d : 0), as fp32 words, for the lanes of the groups and all columns
+  // of b. `d` is aligned to 64 bytes.
   void (*multiply_add)(const RowBlock& a, const ColumnBlock& b, bool accumulate, LaneGroups,
-                       float (*d)[kMatrixLanes]);
+                       std::uint32_t (*d)[kMatrixLanes]);
 };
 
 // The fastest that this processor runs.
