@@ -1,0 +1,104 @@
+// The map of the kernel: tensor memory, shared memory, registers.
+#include <gtest/gtest.h>
+
+#include "kernels/images.h"
+#include "kernels/sm100/backward/config.h"
+
+namespace flashback::sm100::backward {
+namespace {
+
+TEST(TensorColumns, AreThoseOfTheAliasedAndTheSplitMap) {
+  const auto expect = [](tile::Columns columns, int first, int end) {
+    EXPECT_EQ(columns.first, first);
+    EXPECT_EQ(columns.end(), end);
+  };
+  for (TensorMemory map : {TensorMemory::kAliased, TensorMemory::kSplit}) {
+    const TensorColumns c = tensor_columns(map);
+    expect(c.s, 0, 128);
+    expect(c.dv, 128, 192);
+    expect(c.dp, 192, 320);
+    expect(c.dq, 192, 256);
+    expect(c.dk, 320, 384);
+  }
+  expect(kAliasedColumns.p, 0, 64);
+  expect(kAliasedColumns.ds, 192, 256);
+  expect(kSplitColumns.p, 384, 448);
+  expect(kSplitColumns.ds, 448, 512);
+}
+
+TEST(SharedMemory, PlacesEveryBuffer) {
+  EXPECT_EQ(offsetof(SharedMemory, q), 0u);
+  EXPECT_EQ(offsetof(SharedMemory, k), 32768u);
+  EXPECT_EQ(offsetof(SharedMemory, v), 49152u);
+  EXPECT_EQ(offsetof(SharedMemory, dout), 65536u);
+  EXPECT_EQ(offsetof(SharedMemory, ds), 81920u);
+  EXPECT_EQ(offsetof(SharedMemory, dq), 114688u);
+  EXPECT_EQ(offsetof(SharedMemory, lse), 147456u);
+  EXPECT_EQ(offsetof(SharedMemory, delta), 148480u);
+  EXPECT_EQ(offsetof(SharedMemory, q_full), 148992u);
+  EXPECT_EQ(shared_bytes({}), 149504u);
+  EXPECT_LE(shared_bytes({}), 227u * 1024);  // what a CTA may have
+}
+
+TEST(Roles, AddUpToTheCta) {
+  int count[5] = {};
+  for (int warp = 0; warp < kThreads / 32; ++warp) ++count[static_cast<int>(role_of(warp))];
+  EXPECT_EQ(count[static_cast<int>(Role::kReduce)], 4);
+  EXPECT_EQ(count[static_cast<int>(Role::kCompute)], 8);
+  EXPECT_EQ(count[static_cast<int>(Role::kMultiply)], 1);
+  EXPECT_EQ(count[static_cast<int>(Role::kLoad)], 1);
+  EXPECT_EQ(count[static_cast<int>(Role::kNone)], 2);
+}
+
+TEST(Registers, FillTheFileAndAreLegal) {
+  for (Mask mask : {Mask::kDense, Mask::kCausal}) {
+    const Registers r = registers(mask);
+    EXPECT_EQ(r.reduce + 2 * r.compute + r.others, 512);
+    for (int value : {r.reduce, r.compute, r.others}) {
+      EXPECT_EQ(value % 8, 0);
+      EXPECT_GE(value, 24);
+      EXPECT_LE(value, 256);
+    }
+  }
+}
+
+TEST(Images, HoldTheEntriesAsPtxAndCubin) {
+  const auto find = [](std::string_view name) -> const KernelImage* {
+    for (const KernelImage& image : kernel_images()) {
+      if (image.name == name) return &image;
+    }
+    return nullptr;
+  };
+  const KernelImage* backward = find("sm100_backward");
+  const KernelImage* common = find("sm100_common");
+  ASSERT_NE(backward, nullptr);
+  ASSERT_NE(common, nullptr);
+  const auto has_entry = [](const KernelImage& image, const std::string& entry) {
+    const std::string_view cubin(reinterpret_cast<const char*>(image.cubin.data()), image.cubin.size());
+    return image.ptx.find(".entry " + entry + "(") != std::string_view::npos &&
+           cubin.find(".text." + entry) != std::string_view::npos &&
+           cubin.starts_with(
+               "\x7f"
+               "ELF");
+  };
+  for (const char* mask : {"dense", "causal"}) {
+    for (const char* map : {"aliased", "split"}) {
+      for (const char* signal : {"cta", "warp"}) {
+        EXPECT_TRUE(
+            has_entry(*backward, std::string("backward_sm100_d64_bf16_") + mask + "_" + map + "_" + signal));
+      }
+    }
+  }
+  EXPECT_TRUE(has_entry(*common, "preprocess_sm100_d64_bf16"));
+  EXPECT_TRUE(has_entry(*common, "postprocess_sm100_d64_bf16"));
+}
+
+TEST(Images, NameNoDirectoryOfTheMachine) {
+  for (const KernelImage& image : kernel_images()) {
+    EXPECT_EQ(image.ptx.find(FLASHBACK_SOURCE_DIR), std::string_view::npos) << image.name;
+    EXPECT_EQ(image.ptx.find("\"/"), std::string_view::npos) << image.name;
+  }
+}
+
+}  // namespace
+}  // namespace flashback::sm100::backward
