@@ -1,7 +1,7 @@
 // The two faces of a device. `Device` is all that the library uses: encode a tensor map, launch, fill.
 // `Workbench` adds what a command, a test or a benchmark needs: memory, copies, waiting, elapsed time.
 //
-// Two implementations: the CUDA driver, opened at run time (device/cuda_driver.cpp), and the emulator
+// Two implementations: the CUDA driver, opened at run time (device/cuda_device.cpp), and the emulator
 // (emulator/workbench.cpp, in a shared library of its own that device/emulator.cpp opens).
 #pragma once
 
@@ -37,7 +37,8 @@ enum class ElementType { kBf16, kF16, kF32 };
 enum class Swizzle { kNone, k32, k64, k128 };
 
 // A tiled tensor map of up to five dimensions, fastest first. `strides[i]` is the distance in bytes between
-// neighbours of dimension i + 1 (dimension 0 is contiguous). Out-of-bounds elements load as zero and are not stored.
+// neighbours of dimension i + 1 (dimension 0 is contiguous). Out-of-bounds elements load as zero and are not
+// stored.
 struct TensorMapRequest {
   Address base = 0;
   ElementType type = ElementType::kBf16;
@@ -52,11 +53,12 @@ struct Launch {
   const KernelImage* image = nullptr;
   const char* entry = nullptr;
   Dim3 grid, cluster, block;
-  std::uint32_t shared_bytes = 0;  // dynamic shared memory
+  std::uint32_t shared_bytes = 0;         // dynamic shared memory
   std::span<const std::byte> parameters;  // every entry takes exactly one struct by value
 };
 
-// A stream of the device: a CUstream, or null for the default stream. The emulator runs each launch to its end.
+// A stream of the device: a CUstream, or null for the default stream. The emulator runs each launch to its
+// end.
 using Stream = void*;
 
 class Device {

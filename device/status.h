@@ -28,9 +28,17 @@ class [[nodiscard]] Status {
   std::string sentence_;
 };
 
-inline Status invalid(std::string sentence) { return {Code::kInvalid, std::move(sentence)}; }
-inline Status unsupported(std::string sentence) { return {Code::kUnsupported, std::move(sentence)}; }
-inline Status device_failure(std::string sentence) { return {Code::kDevice, std::move(sentence)}; }
-inline Status internal_failure(std::string sentence) { return {Code::kInternal, std::move(sentence)}; }
+inline Status invalid(std::string sentence) {
+  return {Code::kInvalid, std::move(sentence)};
+}
+inline Status unsupported(std::string sentence) {
+  return {Code::kUnsupported, std::move(sentence)};
+}
+inline Status device_failure(std::string sentence) {
+  return {Code::kDevice, std::move(sentence)};
+}
+inline Status internal_failure(std::string sentence) {
+  return {Code::kInternal, std::move(sentence)};
+}
 
 }  // namespace flashback

@@ -1,0 +1,290 @@
+// The GPU as a device: its primary context, which frameworks and the CUDA runtime use too, so their memory
+// and streams are ours.
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "device/cuda_driver.h"
+#include "device/device.h"
+
+namespace flashback {
+namespace {
+
+using cuda::Driver;
+
+// Makes the device's context current for one call, whatever the caller's current device is.
+class Current {
+ public:
+  Current(const Driver& driver, cuda::Context context)
+      : driver_(driver), status_(driver.status(driver.context_push(context), "cuCtxPushCurrent")) {}
+  ~Current() {
+    cuda::Context ours = nullptr;
+    if (status_.ok()) driver_.context_pop(&ours);
+  }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+
+  const Status& status() const { return status_; }
+
+ private:
+  const Driver& driver_;
+  Status status_;
+};
+
+// Loading code allocates; in relaxed mode that is allowed while a stream of the caller is being captured.
+class RelaxedCapture {
+ public:
+  explicit RelaxedCapture(const Driver& driver) : driver_(driver) { driver_.exchange_capture_mode(&mode_); }
+  ~RelaxedCapture() { driver_.exchange_capture_mode(&mode_); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  const Driver& driver_;
+  cuda::CaptureMode mode_ = cuda::kCaptureRelaxed;
+};
+
+cuda::MapDataType data_type(ElementType type) {
+  switch (type) {
+    case ElementType::kBf16:
+      return cuda::kMapBfloat16;
+    case ElementType::kF16:
+      return cuda::kMapFloat16;
+    case ElementType::kF32:
+      break;
+  }
+  return cuda::kMapFloat32;
+}
+
+cuda::MapSwizzle swizzle_of(Swizzle swizzle) {
+  switch (swizzle) {
+    case Swizzle::kNone:
+      return cuda::kMapNoSwizzle;
+    case Swizzle::k32:
+      return cuda::kMapSwizzle32;
+    case Swizzle::k64:
+      return cuda::kMapSwizzle64;
+    case Swizzle::k128:
+      break;
+  }
+  return cuda::kMapSwizzle128;
+}
+
+cuda::StreamHandle handle(Stream stream) {
+  return static_cast<cuda::StreamHandle>(stream);
+}
+
+class CudaDevice final : public Workbench {
+ public:
+  CudaDevice(const Driver& driver, cuda::DeviceNumber number, Arch arch, int multiprocessors,
+             cuda::Context context)
+      : driver_(driver), number_(number), arch_(arch), multiprocessors_(multiprocessors), context_(context) {}
+
+  ~CudaDevice() override {
+    {
+      const Current current(driver_, context_);
+      for (cuda::Event event : marks_) {
+        if (event) driver_.event_destroy(event);
+      }
+      for (auto& [image, loaded] : images_) driver_.library_unload(loaded.library);
+    }
+    driver_.primary_context_release(number_);
+  }
+
+  Arch arch() const override { return arch_; }
+  int multiprocessors() const override { return multiprocessors_; }
+
+  Status encode(const TensorMapRequest& request, void* map) override {
+    constexpr std::array<std::uint32_t, 5> kEveryElement = {1, 1, 1, 1, 1};
+    return driver_.status(
+        driver_.tensor_map_encode(map, data_type(request.type), static_cast<std::uint32_t>(request.rank),
+                                  std::bit_cast<void*>(request.base), request.dims, request.strides,
+                                  request.box, kEveryElement.data(), cuda::kMapNoInterleave,
+                                  swizzle_of(request.swizzle), cuda::kMapPromote128, cuda::kMapFillZero),
+        "cuTensorMapEncodeTiled");
+  }
+
+  Status launch(const Launch& launch, Stream stream) override {
+    const Current current(driver_, context_);
+    if (!current.status().ok()) return current.status();
+    cuda::Function function = nullptr;
+    if (Status s = find(*launch.image, launch.entry, launch.shared_bytes, &function); !s.ok()) return s;
+
+    cuda::LaunchAttribute cluster{.id = cuda::LaunchAttribute::kClusterDimension, .padding = {}, .bytes = {}};
+    cluster.cluster = {launch.cluster.x, launch.cluster.y, launch.cluster.z};
+    const bool clustered = launch.cluster.x * launch.cluster.y * launch.cluster.z > 1;
+    const cuda::LaunchConfig config{.grid_x = launch.grid.x,
+                                    .grid_y = launch.grid.y,
+                                    .grid_z = launch.grid.z,
+                                    .block_x = launch.block.x,
+                                    .block_y = launch.block.y,
+                                    .block_z = launch.block.z,
+                                    .shared_bytes = launch.shared_bytes,
+                                    .stream = handle(stream),
+                                    .attributes = clustered ? &cluster : nullptr,
+                                    .attribute_count = clustered ? 1u : 0u};
+    void* parameters[] = {const_cast<std::byte*>(launch.parameters.data())};
+    Status s = driver_.status(driver_.launch(&config, function, parameters, nullptr), "cuLaunchKernelEx");
+    if (!s.ok()) return {s.code(), fmt::format("{}: {}", launch.entry, s.sentence())};
+    return s;
+  }
+
+  Status fill(Address address, std::uint32_t value, std::size_t words, Stream stream) override {
+    return call("cuMemsetD32Async", driver_.fill_words, address, value, words, handle(stream));
+  }
+
+  Status allocate(std::size_t bytes, Address* address) override {
+    cuda::DevicePointer pointer = 0;
+    Status s = call("cuMemAlloc", driver_.allocate, &pointer, bytes);
+    if (!s.ok()) return {s.code(), fmt::format("{} bytes: {}", bytes, s.sentence())};
+    *address = pointer;
+    return s;
+  }
+
+  void release(Address address) override {
+    const Current current(driver_, context_);
+    if (current.status().ok()) driver_.release(address);
+  }
+
+  Status upload(Address to, std::span<const std::byte> from, Stream stream) override {
+    return call("cuMemcpyHtoDAsync", driver_.copy_to_device, to, from.data(), from.size(), handle(stream));
+  }
+
+  Status download(std::span<std::byte> to, Address from, Stream stream) override {
+    return call("cuMemcpyDtoHAsync", driver_.copy_to_host, to.data(), from, to.size(), handle(stream));
+  }
+
+  Status wait(Stream stream) override {
+    return call("cuStreamSynchronize", driver_.stream_wait, handle(stream));
+  }
+
+  Status mark(int which, Stream stream) override {
+    cuda::Event& event = marks_.at(static_cast<std::size_t>(which));
+    if (!event) {
+      if (Status s = call("cuEventCreate", driver_.event_create, &event, 0u); !s.ok()) return s;
+    }
+    return call("cuEventRecord", driver_.event_record, event, handle(stream));
+  }
+
+  Status elapsed(double* milliseconds) override {
+    if (Status s = call("cuEventSynchronize", driver_.event_wait, marks_[1]); !s.ok()) return s;
+    float value = 0;
+    Status s = call("cuEventElapsedTime", driver_.event_elapsed, &value, marks_[0], marks_[1]);
+    *milliseconds = value;
+    return s;
+  }
+
+ private:
+  template <typename F, typename... Arguments>
+  Status call(const char* name, F function, Arguments... arguments) {
+    const Current current(driver_, context_);
+    if (!current.status().ok()) return current.status();
+    return driver_.status(function(arguments...), name);
+  }
+
+  struct LoadedImage {
+    cuda::Library library = nullptr;
+    std::map<std::string, cuda::Function, std::less<>> functions;
+  };
+
+  // Loads the image with the first of its entries, and the entry with its first launch. Needs the context
+  // current.
+  Status find(const KernelImage& image, std::string_view entry, std::uint32_t shared_bytes,
+              cuda::Function* function) {
+    const std::lock_guard lock(mutex_);
+    LoadedImage& loaded = images_[&image];
+    if (auto found = loaded.functions.find(entry); found != loaded.functions.end()) {
+      *function = found->second;
+      return {};
+    }
+    Status s = load(image, std::string(entry), shared_bytes, &loaded, function);
+    if (!s.ok()) return {s.code(), fmt::format("{} of kernel image {}: {}", entry, image.name, s.sentence())};
+    return s;
+  }
+
+  Status load(const KernelImage& image, const std::string& entry, std::uint32_t shared_bytes,
+              LoadedImage* loaded, cuda::Function* function) {
+    if (image.arch != arch_)
+      return internal_failure("it was compiled for another architecture than the device's");
+    const RelaxedCapture relaxed(driver_);
+    Status s;
+    if (!loaded->library) {
+      s = driver_.status(driver_.library_load(&loaded->library, image.cubin.data(), nullptr, nullptr, 0,
+                                              nullptr, nullptr, 0),
+                         "cuLibraryLoadData");
+    }
+    cuda::Kernel kernel = nullptr;
+    if (s.ok())
+      s = driver_.status(driver_.library_kernel(&kernel, loaded->library, entry.c_str()),
+                         "cuLibraryGetKernel");
+    if (s.ok()) {
+      s = driver_.status(driver_.kernel_set_attribute(cuda::kMaxDynamicSharedBytes,
+                                                      static_cast<int>(shared_bytes), kernel, number_),
+                         "cuKernelSetAttribute");
+    }
+    if (s.ok()) s = driver_.status(driver_.kernel_function(function, kernel), "cuKernelGetFunction");
+    if (s.ok()) loaded->functions.emplace(entry, *function);
+    return s;
+  }
+
+  const Driver& driver_;
+  const cuda::DeviceNumber number_;
+  const Arch arch_;
+  const int multiprocessors_;
+  const cuda::Context context_;
+  std::array<cuda::Event, 2> marks_ = {};
+
+  std::mutex mutex_;
+  std::map<const KernelImage*, LoadedImage> images_;
+};
+
+}  // namespace
+
+Status open_cuda(int ordinal, std::unique_ptr<Workbench>* workbench) {
+  const Driver* opened = nullptr;
+  if (Status s = cuda::open_driver(&opened); !s.ok()) return s;
+  const Driver& driver = *opened;
+
+  int count = 0;
+  if (Status s = driver.status(driver.device_count(&count), "cuDeviceGetCount"); !s.ok()) return s;
+  if (ordinal < 0 || ordinal >= count) {
+    return invalid(fmt::format("CUDA device {} does not exist; this machine has {}{}", ordinal, count,
+                               count == 0 ? "" : fmt::format("; accepted: 0 to {}", count - 1)));
+  }
+  cuda::DeviceNumber number = 0;
+  char device_name[256] = {};
+  int major = 0, minor = 0, multiprocessors = 0;
+  Status s = driver.status(driver.device_get(&number, ordinal), "cuDeviceGet");
+  if (s.ok())
+    s = driver.status(driver.device_name(device_name, sizeof device_name, number), "cuDeviceGetName");
+  const std::pair<cuda::DeviceAttribute, int*> attributes[] = {
+      {cuda::kCapabilityMajor, &major},
+      {cuda::kCapabilityMinor, &minor},
+      {cuda::kMultiprocessorCount, &multiprocessors}};
+  for (const auto& [attribute, value] : attributes) {
+    if (s.ok()) s = driver.status(driver.device_attribute(value, attribute, number), "cuDeviceGetAttribute");
+  }
+  if (!s.ok()) return s;
+
+  Arch arch = Arch::kSm100;
+  if (major == 9 && minor == 0) {
+    arch = Arch::kSm90;
+  } else if (major != 10 || minor != 0) {
+    return unsupported(
+        fmt::format("CUDA device {} ({}) has compute capability {}.{}; the kernels are compiled for exactly "
+                    "9.0 (Hopper) and 10.0 (Blackwell)",
+                    ordinal, device_name, major, minor));
+  }
+  cuda::Context context = nullptr;
+  s = driver.status(driver.primary_context_retain(&context, number), "cuDevicePrimaryCtxRetain");
+  if (!s.ok()) return s;
+  *workbench = std::make_unique<CudaDevice>(driver, number, arch, multiprocessors, context);
+  return {};
+}
+
+}  // namespace flashback
