@@ -76,7 +76,8 @@ std::span<const Row> integer_rows();
 std::span<const Row> float_rows();
 std::span<const Row> convert_rows();
 std::span<const Row> move_rows();           // mov, pack, unpack, selp, setp, cvta, prmt, predicate logic
-std::span<const Row> memory_rows();         // ld, st, atom, red, prefetch
+std::span<const Row> memory_rows();         // ld, st, prefetch
+std::span<const Row> atomic_rows();         // atom, red
 std::span<const Row> control_rows();        // bra, ret, exit, trap, call of device functions
 std::span<const Row> convergence_rows();    // elect, shfl, vote, activemask, bar.warp.sync, redux
 std::span<const Row> barrier_rows();        // bar/barrier, mbarrier, fence, setmaxnreg, griddepcontrol

@@ -51,36 +51,14 @@ struct Preset {
   std::uint64_t value;
 };
 
+// clang-format off
 enum class Special : std::uint8_t {
-  kTidX,
-  kTidY,
-  kTidZ,
-  kNtidX,
-  kNtidY,
-  kNtidZ,
-  kCtaidX,
-  kCtaidY,
-  kCtaidZ,
-  kNctaidX,
-  kNctaidY,
-  kNctaidZ,
-  kLaneId,
-  kWarpId,
-  kNWarpId,
-  kSmId,
-  kLaneMaskEq,
-  kLaneMaskLt,
-  kLaneMaskLe,
-  kLaneMaskGt,
-  kLaneMaskGe,
-  kClusterCtaRank,
-  kClusterNctaRank,
-  kClusterCtaidX,
-  kClusterCtaidY,
-  kClusterCtaidZ,
-  kDynamicSharedSize,
-  kTotalSharedSize,
+  kTidX, kTidY, kTidZ, kNtidX, kNtidY, kNtidZ, kCtaidX, kCtaidY, kCtaidZ, kNctaidX, kNctaidY, kNctaidZ,
+  kLaneId, kWarpId, kNWarpId, kSmId, kLaneMaskEq, kLaneMaskLt, kLaneMaskLe, kLaneMaskGt, kLaneMaskGe,
+  kClusterCtaRank, kClusterNctaRank, kClusterCtaidX, kClusterCtaidY, kClusterCtaidZ,
+  kDynamicSharedSize, kTotalSharedSize,
 };
+// clang-format on
 
 struct Program {
   std::string name;  // of the entry
@@ -94,10 +72,8 @@ struct Program {
   std::uint32_t static_shared_bytes = 0;  // dynamic shared memory starts at the next multiple of 1024
   std::uint32_t local_bytes = 0;          // of one lane
   std::uint32_t max_threads = 0;          // .maxntid / .reqntid product, 0 when absent
-  std::uint32_t registers_at_launch =
-      0;  // a thread, for the setmaxnreg pool: 64 Ki registers over max_threads, in eights
-  bool communicates = false;  // has atomics, or acquire/release/volatile accesses to global memory: CTAs may
-                              // wait for each other
+  std::uint32_t registers_at_launch = 0;  // a thread: 64 Ki over the threads of an SM's CTAs, in eights
+  bool communicates = false;  // a CTA may wait for another: atomics or strong loads of global memory
 
   struct SourceLine {
     std::uint32_t file = 0, line = 0;
