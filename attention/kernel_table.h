@@ -37,7 +37,7 @@ std::span<const Kernel> kernel_table();
 // The row that answers, or null.
 const Kernel* find_kernel(Arch arch, Direction direction, const Problem& problem);
 
-// Null where the build has no such image.
+// The image of that name, or null.
 const KernelImage* find_image(std::string_view name);
 
 }  // namespace flashback

@@ -5,13 +5,13 @@
 
 namespace flashback {
 
-// Checks the shape, finds the kernel and plans. The tensors are not looked at.
+// Checks the shape, finds the kernel and plans. Tensors and workspace are not looked at.
 Status make_plan(Arch arch, const Problem& problem, Plan* plan);
 
-// make_plan and check_tensors.
+// make_plan, and everything wrong with tensors and workspace.
 Status make_bound_plan(Arch arch, const Problem& problem, Plan* plan);
 
 // Encodes the tensor maps and enqueues the launches of a bound plan.
-Status run(Device& device, const Plan& plan, Stream stream);
+Status enqueue(Device& device, const Plan& plan, Stream stream);
 
 }  // namespace flashback

@@ -1,0 +1,81 @@
+// A plan as a person reads it.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <iterator>
+#include <span>
+
+#include "attention/plan.h"
+
+namespace flashback {
+namespace {
+
+std::string_view word(Swizzle swizzle) {
+  switch (swizzle) {
+    case Swizzle::kNone:
+      return "none";
+    case Swizzle::k32:
+      return "32 bytes";
+    case Swizzle::k64:
+      return "64 bytes";
+    case Swizzle::k128:
+      return "128 bytes";
+  }
+  return "?";
+}
+
+std::string text(Dim3 d) {
+  return fmt::format("{} x {} x {}", d.x, d.y, d.z);
+}
+
+std::string text(const common::PreprocessParameters& p) {
+  return fmt::format("heads {}, q_rows {}, q_rows_padded {}", p.heads, p.q_rows, p.q_rows_padded);
+}
+std::string text(const sm100::backward::Parameters& p) {
+  return fmt::format("heads {}, q_rows {}, k_rows {}, q_rows_padded {}, scale {}, scale_log2 {}", p.heads,
+                     p.q_rows, p.k_rows, p.q_rows_padded, p.scale, p.scale_log2);
+}
+std::string text(const common::PostprocessParameters& p) {
+  return fmt::format("heads {}, q_rows {}, q_rows_padded {}, scale {}", p.heads, p.q_rows, p.q_rows_padded,
+                     p.scale);
+}
+
+}  // namespace
+
+std::string to_text(const Plan& plan) {
+  const Shape& s = plan.problem.shape;
+  std::string out = fmt::format(
+      "backward on {}: batch {}, heads {}, kv_heads {}, seqlen_q {}, seqlen_k {}, head_dim {}, {}, {}, {}, "
+      "{}\n",
+      name(plan.kernel->arch), s.batch, s.heads, s.kv_heads, s.seqlen_q, s.seqlen_k, s.head_dim,
+      name(plan.problem.dtype), name(plan.problem.mask), name(plan.problem.tensor_memory),
+      name(plan.problem.signal));
+  auto line = std::back_inserter(out);
+
+  fmt::format_to(line, "\nlaunches, in stream order\n");
+  for (const PlannedLaunch& launch : plan.launches) {
+    fmt::format_to(line, "  {:<12}{}\n", launch.step, launch.entry->name);
+    fmt::format_to(line, "  {:12}grid {}, cluster {}, block {}, dynamic shared memory {} bytes\n", "",
+                   text(launch.grid), text(launch.cluster), text(launch.block), launch.shared_bytes);
+    fmt::format_to(line, "  {:12}{}\n", "",
+                   std::visit([](const auto& p) { return text(p); }, launch.parameters));
+  }
+
+  fmt::format_to(line, "\ntensor maps of the main launch: (channel, row, head, batch)\n");
+  for (const PlannedMap& map : plan.maps) {
+    const TensorMapRequest& r = map.request;
+    const auto rank = static_cast<std::size_t>(r.rank);
+    fmt::format_to(line, "  {:<6}dims {}, strides {} bytes, box {}, swizzle {}\n", map.tensor,
+                   fmt::join(std::span(r.dims, rank), " x "), fmt::join(std::span(r.strides, rank - 1), ", "),
+                   fmt::join(std::span(r.box, rank), " x "), word(r.swizzle));
+  }
+
+  const WorkspaceLayout& w = plan.workspace;
+  fmt::format_to(line, "\nworkspace: {} bytes\n", w.bytes);
+  for (const WorkspacePart& part : {w.lse_log2, w.delta, w.dq_accum}) {
+    fmt::format_to(line, "  {:<10}at {:>12}, {:>12} bytes\n", part.name, part.offset, part.bytes);
+  }
+  return out;
+}
+
+}  // namespace flashback
