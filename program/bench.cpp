@@ -77,8 +77,8 @@ void add_bench(CLI::App& flashback, Action* chosen) {
   bench->footer(
       "Examples:\n  flashback bench --suite emulator\n  flashback bench --suite emulator --runs 9 --json");
   const auto options = std::make_shared<Options>();
-  bench->add_option("--suite", options->suite, "emulator [emulator]");
-  bench->add_option("--runs", options->runs, "Timed runs, of which the median counts [5]");
+  bench->add_option("--suite", options->suite, "emulator [emulator]")->type_name("WORD");
+  bench->add_option("--runs", options->runs, "Timed runs, of which the median counts [5]")->type_name("N");
   bench->add_flag("--json", options->json, "Prints JSON");
   bench->callback([=] { *chosen = [=] { return run_bench(options->suite, options->runs, options->json); }; });
 }

@@ -24,6 +24,25 @@ void complain(const std::string& sentence) {
   fmt::print(stderr, "flashback: {}{}\n", sentence, ended ? "" : ".");
 }
 
+// What is wrong with the command line. CLI11 does not name a word that should be a subcommand; we do.
+std::string sentence_of(const CLI::App& flashback, const CLI::ParseError& error) {
+  const CLI::App* app = &flashback;
+  std::string words = "flashback";
+  while (!app->get_subcommands().empty()) {
+    app = app->get_subcommands().front();
+    words += " " + app->get_name();
+  }
+  std::string accepted;
+  for (const CLI::App* subcommand : app->get_subcommands([](const CLI::App*) { return true; })) {
+    accepted += (accepted.empty() ? "" : ", ") + subcommand->get_name();
+  }
+  if (accepted.empty()) return fmt::format("{}; {} --help tells what is accepted", error.what(), words);
+  const std::vector<std::string> rest = app->remaining();
+  return fmt::format("{} {}; it must be followed by one of {}", words,
+                     rest.empty() ? "stands alone" : fmt::format("is followed by {}", rest.front()),
+                     accepted);
+}
+
 ExitCode run_command(int argc, char** argv) {
   CLI::App flashback("Gradients of attention on NVIDIA Blackwell, on a GPU or on its emulator.", "flashback");
   flashback.set_version_flag(
@@ -39,7 +58,7 @@ ExitCode run_command(int argc, char** argv) {
     flashback.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return ExitCode(flashback.exit(error));  // --help and --version
-    refuse(fmt::format("{}; flashback --help tells what is accepted", error.what()));
+    refuse(sentence_of(flashback, error));
   }
   return chosen();
 }

@@ -53,25 +53,25 @@ std::string name(const Variant& variant) {
 }
 
 void ProblemOptions::add_to(CLI::App& command) {
-  const std::string shape = "Shape", kernel = "Kernel";
-  command.add_option("--batch", batch_, "Batches [1]")->group(shape);
-  command.add_option("--heads", heads_, "Query heads [1]")->group(shape);
-  command.add_option("--kv-heads", kv_heads_, "Key and value heads; must divide heads [heads]")->group(shape);
-  command.add_option("--seqlen-q", seqlen_q_, "Query rows [128]")->group(shape);
-  command.add_option("--seqlen-k", seqlen_k_, "Key rows [seqlen-q]")->group(shape);
-  command.add_option("--head-dim", head_dim_, "Channels of a head [64]")->group(shape);
+  const auto add = [&](const char* group, const char* name, const char* type,
+                       std::optional<std::string>& value, const char* meaning) {
+    command.add_option(name, value, meaning)->type_name(type)->group(group);
+  };
+  add("Shape", "--batch", "N", batch_, "Batches [1]");
+  add("Shape", "--heads", "N", heads_, "Query heads [1]");
+  add("Shape", "--kv-heads", "N", kv_heads_, "Key and value heads; must divide heads [heads]");
+  add("Shape", "--seqlen-q", "N", seqlen_q_, "Query rows [128]");
+  add("Shape", "--seqlen-k", "N", seqlen_k_, "Key rows [seqlen-q]");
+  add("Shape", "--head-dim", "N", head_dim_, "Channels of a head [64]");
+  add("Shape", "--scale", "X", scale_, "Of the scores [1 / sqrt(head-dim)]");
   command.add_flag("--causal", causal_, "Query row i sees key rows j <= i + seqlen_k - seqlen_q")
-      ->group(shape);
-  command.add_option("--scale", scale_, "Of the scores [1 / sqrt(head-dim)]")->group(shape);
-  command.add_option("--dtype", dtype_, "bf16 or fp16 [bf16]")->group(kernel);
-  command.add_option("--arch", arch_, "sm100 or sm90 [sm100; on a GPU its own]")->group(kernel);
-  command
-      .add_option("--tmem", tensor_memory_, "Where P and dS live in tensor memory: aliased or split [split]")
-      ->group(kernel);
-  command.add_option("--signal", signal_, "How compute warps announce a store: cta or warp [warp]")
-      ->group(kernel);
-  command.add_option("--variants", variants_, "Several TMEM/SIGNAL pairs, separated by commas")
-      ->group(kernel);
+      ->group("Shape");
+  add("Kernel", "--dtype", "WORD", dtype_, "bf16 or fp16 [bf16]");
+  add("Kernel", "--arch", "WORD", arch_, "sm100 or sm90 [sm100; on a GPU its own]");
+  add("Kernel", "--tmem", "WORD", tensor_memory_,
+      "Where P and dS live in tensor memory: aliased or split [split]");
+  add("Kernel", "--signal", "WORD", signal_, "How compute warps announce a store: cta or warp [warp]");
+  add("Kernel", "--variants", "LIST", variants_, "Several TMEM/SIGNAL pairs, separated by commas");
 }
 
 PartialShape ProblemOptions::shape() const {

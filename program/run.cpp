@@ -1,5 +1,6 @@
 // `flashback run backward`: one problem on a device, judged against double precision.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cmath>
@@ -172,6 +173,21 @@ void write_output(SafetensorsWriter& writer, const Problem& problem, const Devic
   require(writer.commit(tensors));
 }
 
+// Inputs, references, 16-bit copies and device memory together take at most 64 bytes for each element of q
+// and k.
+void demand_memory(const Shape& shape) {
+  const double elements =
+      double(shape.batch) * double(shape.head_dim) *
+      (double(shape.seqlen_q) * double(shape.heads) + double(shape.seqlen_k) * double(shape.kv_heads));
+  const double needed = 64 * elements,
+               present = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+  if (needed <= present) return;
+  refuse(fmt::format(
+      "{} x {} rows of {} heads in {} batches need about {:.3g} GiB with their references; this machine has "
+      "{:.3g} GiB",
+      shape.seqlen_q, shape.seqlen_k, shape.heads, shape.batch, needed / 0x1p30, present / 0x1p30));
+}
+
 ExitCode run_backward(const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const Request request = understand(options);
@@ -196,6 +212,7 @@ ExitCode run_backward(const RunOptions& options) {
     Plan plan;
     require(make_plan(workbench->arch(), with_variant(variant), &plan));
   }
+  demand_memory(problem.shape);
   SafetensorsWriter writer;
   if (options.output) require(writer.open(*options.output));
 
@@ -227,6 +244,7 @@ ExitCode run_backward(const RunOptions& options) {
       options.input ? *options.input : fmt::format("data {}, seed {}", name(request.data), request.seed);
   if (options.input) report.inputs = statistics_of(inputs, *options.input);
   report.notes = inputs.notes;
+  if (options.output) report.notes.push_back("the gradients are in " + *options.output);
   report.wall_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (options.json) {
     fmt::print("{}\n", to_json(report).dump(2));
@@ -248,15 +266,16 @@ void add_run(CLI::App& flashback, Action* chosen) {
   backward->footer(kExamples);
   const auto options = std::make_shared<RunOptions>();
   options->problem.add_to(*backward);
-  const std::string values = "Values", where = "Where";
-  backward->add_option("--data", options->data, "normal, low, high, equal, zero or heavy [normal]")
-      ->group(values);
-  backward->add_option("--seed", options->seed, "Of the generated values [0]")->group(values);
-  backward->add_option("--input", options->input, "Reads the values from a safetensors file")->group(values);
-  backward->add_option("--output", options->output, "Writes the gradients to a safetensors file")
-      ->group(values);
-  backward->add_option("--device", options->device, "emulator or cuda:N [emulator]")->group(where);
-  backward->add_option("--threads", options->threads, "Host threads [one for each core]")->group(where);
+  const auto add = [&](const char* group, const char* name, const char* type, auto& value,
+                       const char* meaning) {
+    backward->add_option(name, value, meaning)->type_name(type)->group(group);
+  };
+  add("Values", "--data", "WORD", options->data, "normal, low, high, equal, zero or heavy [normal]");
+  add("Values", "--seed", "N", options->seed, "Of the generated values [0]");
+  add("Values", "--input", "FILE", options->input, "Reads the values from a safetensors file");
+  add("Values", "--output", "FILE", options->output, "Writes the gradients to a safetensors file");
+  add("Where", "--device", "WORD", options->device, "emulator or cuda:N [emulator]");
+  add("Where", "--threads", "N", options->threads, "Host threads [one for each core]");
   backward->add_flag("--json", options->json, "Prints JSON");
   backward->callback([=] { *chosen = [=] { return run_backward(*options); }; });
 }
