@@ -7,14 +7,14 @@ function(flashback_kernel_image target name arch source)
   set(ptx ${CMAKE_CURRENT_BINARY_DIR}/${name}.ptx)
   set(cubin ${CMAKE_CURRENT_BINARY_DIR}/${name}.cubin)
   set(log ${CMAKE_CURRENT_BINARY_DIR}/${name}.ptxas.log)
-  # From the root, by relative path: with -lineinfo the PTX names its sources.
+  # With -lineinfo the PTX names its sources: by their paths from the root.
   add_custom_command(
     OUTPUT ${ptx}
     COMMAND ${FLASHBACK_NVCC} -std=c++20 --expt-relaxed-constexpr -ptx -lineinfo
-            -gencode arch=compute_${arch},code=compute_${arch} -I. ${source} -o ${ptx}.raw -MD -MF ${ptx}.d -MT ${ptx}
+            -gencode arch=compute_${arch},code=compute_${arch} -I${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/${source}
+            -o ${ptx}.raw -MD -MF ${ptx}.d -MT ${ptx}
     COMMAND ${CMAKE_COMMAND} -DINPUT=${ptx}.raw -DOUTPUT=${ptx} -DROOT=${CMAKE_SOURCE_DIR}
             -P ${CMAKE_SOURCE_DIR}/cmake/strip_paths.cmake
-    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
     DEPENDS ${CMAKE_SOURCE_DIR}/${source} ${CMAKE_SOURCE_DIR}/cmake/strip_paths.cmake
     DEPFILE ${ptx}.d
     COMMENT "PTX of ${name}"

@@ -2,7 +2,6 @@
 # to its root, the compiler's own headers become cuda/NAME.
 #   cmake -DINPUT=... -DOUTPUT=... -DROOT=... -P strip_paths.cmake
 file(READ ${INPUT} text)
-string(REPLACE "\"${ROOT}/./" "\"" text "${text}")
 string(REPLACE "\"${ROOT}/" "\"" text "${text}")
 string(REGEX REPLACE "(\\.file[\t ]+[0-9]+ \")/[^\"]*/include/" "\\1cuda/" text "${text}")
 file(WRITE ${OUTPUT} "${text}")

@@ -72,7 +72,7 @@ __device__ inline void commit(Barrier& barrier) {
 // uses the values can be moved before it.
 __device__ inline void load_columns(float (&v)[32], std::uint32_t from) {
   asm volatile(
-      "tcgen05.ld.32x32b.x32.sync.aligned.b32 {"
+      "tcgen05.ld.sync.aligned.32x32b.x32.b32 {"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
       "}, [%32];\n"
@@ -90,11 +90,11 @@ __device__ inline void load_columns(float (&v)[32], std::uint32_t from) {
 __device__ inline void load_columns(float (&v)[32], std::uint32_t from_v, float (&w)[32],
                                     std::uint32_t from_w) {
   asm volatile(
-      "tcgen05.ld.32x32b.x32.sync.aligned.b32 {"
+      "tcgen05.ld.sync.aligned.32x32b.x32.b32 {"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
       "}, [%64];\n"
-      "tcgen05.ld.32x32b.x32.sync.aligned.b32 {"
+      "tcgen05.ld.sync.aligned.32x32b.x32.b32 {"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
       "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
       "}, [%65];\n"
@@ -115,7 +115,7 @@ __device__ inline void load_columns(float (&v)[32], std::uint32_t from_v, float 
 // 16 columns from every thread to its lane; asynchronous until wait_stores.
 __device__ inline void store_columns(std::uint32_t to, const std::uint32_t (&v)[16]) {
   asm volatile(
-      "tcgen05.st.32x32b.x16.sync.aligned.b32 [%0], {"
+      "tcgen05.st.sync.aligned.32x32b.x16.b32 [%0], {"
       "%1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16"
       "};" ::"r"(to),
       "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]), "r"(v[4]), "r"(v[5]), "r"(v[6]), "r"(v[7]), "r"(v[8]),

@@ -386,8 +386,7 @@ __device__ void reduce(const Parameters& p, SharedMemory& sm, std::uint32_t tens
 #pragma unroll
       for (int d = 0; d < kBlockColumns; d += 4) {
         const float* v = &dq[block][d];
-        ptx::store_shared(to + shared::dq_offset(row, d) * sizeof(float), __float_as_uint(v[0]),
-                          __float_as_uint(v[1]), __float_as_uint(v[2]), __float_as_uint(v[3]));
+        ptx::store_shared(to + shared::dq_offset(row, d) * sizeof(float), v[0], v[1], v[2], v[3]);
       }
       ptx::fence_async_shared();
       ptx::sync<kReduceBarrier, kReduceThreads>();

@@ -1,0 +1,48 @@
+// The compiled kernels, run by the emulator from their PTX: right against double precision, the same bits in
+// all variants.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "tests/kernels/backward_run.h"
+
+namespace flashback::testing {
+namespace {
+
+constexpr const char* kVariants[] = {"split_warp", "split_cta", "aliased_warp", "aliased_cta"};
+
+class BackwardEmulated : public ::testing::TestWithParam<Shape> {
+ protected:
+  void SetUp() override {
+    const Status status = open_emulator(Arch::kSm100, 0, &bench_);
+    ASSERT_TRUE(status.ok()) << status.sentence();
+  }
+  std::unique_ptr<Workbench> bench_;
+};
+
+TEST_P(BackwardEmulated, IsRightInEveryVariant) {
+  const Shape& s = GetParam();
+  const Inputs in = make_inputs(s, 1);
+  const Exact exact = reference(s, in, false), narrowed = reference(s, in, true);
+  const Gradients first = run(*bench_, s, in, kVariants[0]);
+  if (HasFatalFailure()) return;
+  expect_close(first.dq, exact.dq, narrowed.dq, "dq");
+  expect_close(first.dk, exact.dk, narrowed.dk, "dk");
+  expect_close(first.dv, exact.dv, narrowed.dv, "dv");
+  for (const char* variant : kVariants) EXPECT_TRUE(run(*bench_, s, in, variant) == first) << variant;
+}
+
+INSTANTIATE_TEST_SUITE_P(Dense, BackwardEmulated,
+                         ::testing::Values(Shape{1, 1, 128, 128, false}, Shape{1, 1, 256, 128, false},
+                                           Shape{1, 1, 128, 256, false}, Shape{2, 3, 384, 256, false},
+                                           Shape{1, 1, 1, 1, false}, Shape{1, 2, 65, 193, false},
+                                           Shape{1, 2, 257, 127, false}, Shape{1, 1, 512, 1, false}));
+INSTANTIATE_TEST_SUITE_P(Causal, BackwardEmulated,
+                         ::testing::Values(Shape{1, 1, 128, 128, true}, Shape{1, 1, 512, 512, true},
+                                           Shape{1, 2, 1, 1, true}, Shape{1, 2, 1, 300, true},
+                                           Shape{1, 2, 300, 1, true}, Shape{2, 2, 193, 400, true},
+                                           Shape{2, 2, 400, 193, true}, Shape{1, 1, 129, 127, true},
+                                           Shape{1, 1, 1000, 1000, true}));
+
+}  // namespace
+}  // namespace flashback::testing

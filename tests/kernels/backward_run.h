@@ -1,0 +1,188 @@
+// The three launches of a backward pass on a workbench, everything poisoned beforehand.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+#include "kernels/common/parameters.h"
+#include "kernels/images.h"
+#include "kernels/sm100/backward/config.h"
+#include "tests/kernels/backward_case.h"
+
+namespace flashback::testing {
+
+inline const KernelImage* find_image(std::string_view name) {
+  for (const KernelImage& image : kernel_images()) {
+    if (image.name == name) return &image;
+  }
+  return nullptr;
+}
+
+// Device memory between two guards. All of it begins as 0xff bytes: NaN in every format.
+class Buffer {
+ public:
+  static constexpr std::size_t kGuard = 4096;
+
+  Buffer(Workbench& bench, std::size_t bytes) : bench_(bench), bytes_(bytes) {
+    EXPECT_TRUE(bench.allocate(bytes + 2 * kGuard, &base_).ok());
+    const std::vector<std::byte> poison(bytes + 2 * kGuard, std::byte{0xff});
+    EXPECT_TRUE(bench.upload(base_, poison, nullptr).ok());
+  }
+  template <class T>
+  Buffer(Workbench& bench, const std::vector<T>& data) : Buffer(bench, data.size() * sizeof(T)) {
+    EXPECT_TRUE(bench.upload(address(), std::as_bytes(std::span(data)), nullptr).ok());
+  }
+  ~Buffer() { bench_.release(base_); }
+  Buffer(const Buffer&) = delete;
+
+  Address address() const { return base_ + kGuard; }
+  template <class T>
+  T* pointer() const {
+    return reinterpret_cast<T*>(address());
+  }
+  template <class T>
+  std::vector<T> read() const {
+    std::vector<std::byte> all(bytes_ + 2 * kGuard);
+    EXPECT_TRUE(bench_.download(all, base_, nullptr).ok());
+    for (std::size_t i = 0; i < kGuard; ++i) {
+      EXPECT_EQ(all[i], std::byte{0xff}) << "byte " << kGuard - i << " before the buffer was written";
+      EXPECT_EQ(all[kGuard + bytes_ + i], std::byte{0xff}) << "byte " << i << " after the buffer was written";
+    }
+    std::vector<T> data(bytes_ / sizeof(T));
+    std::memcpy(data.data(), all.data() + kGuard, bytes_);
+    return data;
+  }
+
+ private:
+  Workbench& bench_;
+  std::size_t bytes_;
+  Address base_ = 0;
+};
+
+inline backward::TensorMapBytes encode(Workbench& bench, Address base, int rows, const Shape& s,
+                                       std::uint32_t columns, Swizzle swizzle) {
+  TensorMapRequest request;
+  request.base = base;
+  request.swizzle = swizzle;
+  request.rank = 4;
+  const std::uint64_t dims[] = {64, std::uint64_t(rows), std::uint64_t(s.heads), std::uint64_t(s.batch)};
+  const std::uint64_t strides[] = {s.heads * 128u, 128, std::uint64_t(rows) * s.heads * 128};
+  const std::uint32_t box[] = {columns, 128, 1, 1};
+  std::copy_n(dims, 4, request.dims);
+  std::copy_n(strides, 3, request.strides);
+  std::copy_n(box, 4, request.box);
+  backward::TensorMapBytes map;
+  const Status status = bench.encode(request, &map);
+  EXPECT_TRUE(status.ok()) << status.sentence();
+  return map;
+}
+
+template <class Parameters>
+void launch(Workbench& bench, const char* image, const std::string& entry, Dim3 grid, int threads,
+            int shared_bytes, const Parameters& parameters) {
+  Launch launch;
+  launch.image = find_image(image);
+  ASSERT_NE(launch.image, nullptr) << image;
+  launch.entry = entry.c_str();
+  launch.grid = grid;
+  launch.block = {std::uint32_t(threads), 1, 1};
+  launch.shared_bytes = shared_bytes;
+  launch.parameters = std::as_bytes(std::span(&parameters, 1));
+  const Status status = bench.launch(launch, nullptr);
+  ASSERT_TRUE(status.ok()) << status.sentence();
+}
+
+// `variant` is split_warp, aliased_cta, ...
+inline Gradients run(Workbench& bench, const Shape& s, const Inputs& in, const std::string& variant) {
+  const int padded = (s.q_rows + 127) / 128 * 128;
+  const std::size_t padded_rows = std::size_t(s.batch) * s.heads * padded;
+  const Buffer q(bench, in.q), k(bench, in.k), v(bench, in.v), out(bench, in.out), dout(bench, in.dout),
+      lse(bench, in.lse), lse_log2(bench, padded_rows * 4), delta(bench, padded_rows * 4),
+      dq_accum(bench, padded_rows * 64 * 4), dq(bench, in.q.size() * 2), dk(bench, in.k.size() * 2),
+      dv(bench, in.k.size() * 2);
+
+  const auto view = [&](const Buffer& buffer) {
+    return common::View{buffer.pointer<void>(), std::int64_t{s.q_rows} * s.heads * 64,
+                        std::int64_t{s.heads} * 64, 64};
+  };
+  const Dim3 q_grid = {std::uint32_t(padded / 128), std::uint32_t(s.heads), std::uint32_t(s.batch)};
+  const Dim3 k_grid = {std::uint32_t((s.k_rows + 127) / 128), q_grid.y, q_grid.z};
+
+  common::PreprocessParameters pre = {};
+  pre.out = view(out);
+  pre.dout = view(dout);
+  pre.lse = lse.pointer<float>();
+  pre.lse_batch_stride = std::int64_t{s.heads} * s.q_rows;
+  pre.lse_head_stride = s.q_rows;
+  pre.lse_log2 = lse_log2.pointer<float>();
+  pre.delta = delta.pointer<float>();
+  pre.dq_accum = dq_accum.pointer<float>();
+  pre.heads = s.heads;
+  pre.q_rows = s.q_rows;
+  pre.q_rows_padded = padded;
+  launch(bench, "sm100_common", "preprocess_sm100_d64_bf16", q_grid, common::kThreads, 0, pre);
+
+  backward::Parameters main = {};
+  main.q = encode(bench, q.address(), s.q_rows, s, 64, Swizzle::k128);
+  main.k = encode(bench, k.address(), s.k_rows, s, 64, Swizzle::k128);
+  main.v = encode(bench, v.address(), s.k_rows, s, 64, Swizzle::k128);
+  main.dout = encode(bench, dout.address(), s.q_rows, s, 64, Swizzle::k128);
+  main.dk = encode(bench, dk.address(), s.k_rows, s, 32, Swizzle::k64);
+  main.dv = encode(bench, dv.address(), s.k_rows, s, 32, Swizzle::k64);
+  main.lse_log2 = lse_log2.pointer<float>();
+  main.delta = delta.pointer<float>();
+  main.dq_accum = dq_accum.pointer<float>();
+  main.scale = static_cast<float>(in.scale);
+  main.scale_log2 = static_cast<float>(in.scale * 1.4426950408889634);
+  main.q_rows = s.q_rows;
+  main.k_rows = s.k_rows;
+  main.q_rows_padded = padded;
+  main.heads = s.heads;
+  launch(bench, "sm100_backward",
+         std::string("backward_sm100_d64_bf16_") + (s.causal ? "causal_" : "dense_") + variant, k_grid,
+         backward::kThreads, backward::shared_bytes({}), main);
+
+  common::PostprocessParameters post = {};
+  post.dq_accum = dq_accum.pointer<float>();
+  post.dq = view(dq);
+  post.scale = main.scale;
+  post.heads = s.heads;
+  post.q_rows = s.q_rows;
+  post.q_rows_padded = padded;
+  launch(bench, "sm100_common", "postprocess_sm100_d64_bf16", q_grid, common::kThreads, 0, post);
+
+  EXPECT_TRUE(bench.wait(nullptr).ok());
+  EXPECT_EQ(q.read<std::uint16_t>(), in.q);
+  EXPECT_EQ(dout.read<std::uint16_t>(), in.dout);
+  for (const Buffer* workspace : {&lse_log2, &delta, &dq_accum}) workspace->read<float>();  // its guards
+  return {dq.read<std::uint16_t>(), dk.read<std::uint16_t>(), dv.read<std::uint16_t>()};
+}
+
+// Right when no further from the exact gradient than twice what rounding to bf16 on the way explains.
+inline void expect_close(const std::vector<std::uint16_t>& got, const std::vector<double>& exact,
+                         const std::vector<double>& narrowed, const char* name) {
+  double limit = 0, square = 0, square_limit = 0, worst = 0;
+  std::size_t where = 0;
+  double floor = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double error = std::abs(from_bf16(got[i]) - exact[i]), measure = std::abs(narrowed[i] - exact[i]);
+    limit = std::max(limit, measure);
+    square += error * error;
+    square_limit += measure * measure;
+    floor = std::max(floor, std::abs(exact[i]) / 256);
+    if (!(error <= worst)) {
+      worst = error;
+      where = i;
+    }
+  }
+  EXPECT_LE(worst, 2 * limit + floor)
+      << name << " at element " << where << ": " << from_bf16(got[where]) << ", exact " << exact[where];
+  EXPECT_LE(std::sqrt(square), 2 * std::sqrt(square_limit) + 1e-6 * std::sqrt(double(got.size()))) << name;
+}
+
+}  // namespace flashback::testing
