@@ -2,20 +2,14 @@
 // launches.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <random>
-#include <string>
 #include <vector>
 
-#include "device/device.h"
-#include "kernels/common/parameters.h"
-#include "kernels/images.h"
-#include "kernels/sm100/backward/config.h"
-
 namespace flashback::testing {
-
-namespace backward = sm100::backward;
 
 inline std::uint16_t to_bf16(double x) {
   const float f = static_cast<float>(x);
@@ -73,20 +67,24 @@ inline std::vector<double> softmax_row(const Shape& s, const Inputs& in, int b, 
   return p;
 }
 
-// Normal inputs; `shift` is added to every score, `spread` multiplies q and k.
-inline Inputs make_inputs(const Shape& s, unsigned seed, double spread = 1) {
+// Normal inputs, all scaled scores moved by `level`.
+inline Inputs make_inputs(const Shape& s, unsigned seed, double level = 0) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;
   Inputs in;
   in.scale = 0.125;
-  const auto fill = [&](std::vector<std::uint16_t>& x, std::size_t n, double factor) {
+  const auto fill = [&](std::vector<std::uint16_t>& x, std::size_t n) {
     x.resize(n);
-    for (auto& e : x) e = to_bf16(factor * normal(random));
+    for (auto& e : x) e = to_bf16(normal(random));
   };
-  fill(in.q, s.q_size(), spread);
-  fill(in.k, s.k_size(), spread);
-  fill(in.v, s.k_size(), 1);
-  fill(in.dout, s.q_size(), 1);
+  fill(in.q, s.q_size());
+  fill(in.k, s.k_size());
+  fill(in.v, s.k_size());
+  fill(in.dout, s.q_size());
+  if (level != 0) {  // by a quarter of the channels: 0.125 * 16 * 8 * level / 16
+    for (std::size_t i = 0; i < in.q.size(); ++i) in.q[i] = i % 64 < 16 ? to_bf16(8) : in.q[i];
+    for (std::size_t i = 0; i < in.k.size(); ++i) in.k[i] = i % 64 < 16 ? to_bf16(level / 16) : in.k[i];
+  }
   in.out.assign(s.q_size(), 0);
   in.lse.resize(std::size_t(s.batch) * s.heads * s.q_rows);
   for (int b = 0; b < s.batch; ++b) {
