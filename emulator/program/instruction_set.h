@@ -73,9 +73,13 @@ struct Row {
 
 // The families, each beside its bodies in emulator/machine/execute/.
 std::span<const Row> integer_rows();
-std::span<const Row> float_rows();
+std::span<const Row> float_rows();        // add, sub, mul, fma, div, rcp, sqrt, neg, abs of f32, f32x2, f64
+std::span<const Row> half_rows();         // the same of f16, bf16 and their pairs
+std::span<const Row> extreme_rows();      // min, max of floating-point numbers
+std::span<const Row> approximate_rows();  // ex2, lg2, rcp, rsqrt, sqrt, sin, cos, tanh, div with .approx
+std::span<const Row> comparison_rows();   // setp, set, selp, slct, predicate logic
 std::span<const Row> convert_rows();
-std::span<const Row> move_rows();           // mov, pack, unpack, selp, setp, cvta, prmt, predicate logic
+std::span<const Row> move_rows();           // mov, pack, unpack, cvta, prmt
 std::span<const Row> memory_rows();         // ld, st, prefetch
 std::span<const Row> atomic_rows();         // atom, red
 std::span<const Row> control_rows();        // bra, ret, exit, trap, call of device functions

@@ -1,0 +1,80 @@
+// Floating-point words: canonical NaNs, flushing of subnormals, rounding to any narrower format in any
+// direction.
+#pragma once
+
+#include <immintrin.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace flashback::emulator {
+
+// Single precision results that are NaN have these bits, whatever the sources carried.
+inline constexpr std::uint32_t kNaN32 = 0x7fffffff;
+inline constexpr std::uint16_t kNaN16 = 0x7fff;  // of f16 and bf16
+
+inline std::uint32_t bits_of(float x) {
+  return std::bit_cast<std::uint32_t>(x);
+}
+inline float float_of(std::uint32_t bits) {
+  return std::bit_cast<float>(bits);
+}
+
+inline float canonical(float x) {
+  return x == x ? x : float_of(kNaN32);
+}
+// `.ftz`: a subnormal becomes the zero of its sign.
+inline float flushed(float x) {
+  const std::uint32_t bits = bits_of(x);
+  return float_of((bits & 0x7f800000) == 0 ? bits & 0x80000000 : bits);
+}
+// `.sat`: into [0, 1], NaN to +0.
+inline float saturated(float x) {
+  return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f;
+}
+
+enum class Rounding : std::uint8_t { kNearest, kZero, kDown, kUp };
+
+struct Format {
+  int precision;     // bits of the significand, the hidden one included
+  int min_exponent;  // of the smallest normal number
+  int max_exponent;  // of the largest
+};
+inline constexpr Format kBinary32{24, -126, 127};
+inline constexpr Format kBinary16{11, -14, 15};
+inline constexpr Format kBfloat16{8, -126, 127};
+
+// The value of `format` that x rounds to; overflow gives infinity or the largest number, as the direction
+// says.
+double round_to(double x, Format format, Rounding rounding);
+
+// Exact results in a double that cannot hold them: "rounded to odd", the last bit says that something was
+// lost. Rounding such a result again to at most 51 bits, in any direction, gives what one rounding of the
+// exact result gives.
+double odd_sum(double a, double b);
+double odd_quotient(double a, double b);
+double odd_root(double a);
+double odd_integer(__int128 a);
+
+// The zero that an exact sum of opposite numbers gives has the sign of the rounding direction.
+inline double signed_zero(double sum, double a, double b, Rounding rounding) {
+  return sum == 0 && std::signbit(a) != std::signbit(b) ? (rounding == Rounding::kDown ? -0.0 : 0.0) : sum;
+}
+
+struct F16 {
+  static constexpr Format kFormat = kBinary16;
+  static float decode(std::uint16_t bits) { return _cvtsh_ss(bits); }
+  // Of a value that the format holds, or NaN.
+  static std::uint16_t encode(double x) {
+    return x == x ? std::uint16_t(_cvtss_sh(float(x), _MM_FROUND_TO_NEAREST_INT)) : kNaN16;
+  }
+};
+
+struct Bf16 {
+  static constexpr Format kFormat = kBfloat16;
+  static float decode(std::uint16_t bits) { return float_of(std::uint32_t{bits} << 16); }
+  static std::uint16_t encode(double x) { return x == x ? std::uint16_t(bits_of(float(x)) >> 16) : kNaN16; }
+};
+
+}  // namespace flashback::emulator
