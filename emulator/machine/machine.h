@@ -51,7 +51,8 @@ struct Statistics {  // of all launches so far
   std::uint64_t warp_instructions = 0, matrix_instructions = 0, ctas = 0;
 };
 
-class Module;  // PTX text, decoded entry by entry at first use
+// Of the GPU that the architecture stands for: B200, H200.
+int multiprocessors(Arch arch);
 
 class Machine {
  public:

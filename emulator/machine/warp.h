@@ -1,6 +1,12 @@
-// A warp: its registers, where it is, and how it stops. The interface that instruction bodies are written against.
+// A warp: its registers, where its lanes are, and how it stops. The interface that instruction bodies are
+// written against.
+//
+// Lanes that are at the same place form a group. The group with the lowest pc runs, until it reaches the next
+// group's pc; there the two merge. That reconverges every structured branch without looking at the control
+// flow.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,13 +18,36 @@ namespace flashback::emulator {
 
 class Cta;
 
+// What an instruction that was put off waits for.
+struct Wait {
+  enum class Kind : std::uint8_t {
+    kNothing,
+    kLanes,       // what: the lanes that must execute it together
+    kBarrier,     // what: named barrier, when: its generation at the arrival
+    kMbarrier,    // what: shared address, when: parity of the wanted phase
+    kBulkGroups,  // what: groups that may stay pending
+    kCopyGroups,  // what: groups of cp.async that may stay pending
+    kRegisters,   // what: registers a thread wanted
+    kColumns,     // what: columns of tensor memory wanted
+  };
+  Kind kind = Kind::kNothing;
+  std::uint32_t what = 0;
+  std::uint32_t when = 0;
+};
+
 class Warp {
  public:
+  // ---- for instruction bodies
+
   // The 32 lanes of a register.
   template <class T>
-  T* lanes(Slot slot) { return reinterpret_cast<T*>(registers_ + slot); }
+  T* lanes(Slot slot) {
+    return reinterpret_cast<T*>(registers_ + slot);
+  }
   template <class T>
-  const T* lanes(Slot slot) const { return reinterpret_cast<const T*>(registers_ + slot); }
+  const T* lanes(Slot slot) const {
+    return reinterpret_cast<const T*>(registers_ + slot);
+  }
   LaneMask predicate(Slot slot) const { return *lanes<LaneMask>(slot); }
   void set_predicate(Slot slot, LaneMask bits, LaneMask mask) {
     LaneMask* p = lanes<LaneMask>(slot);
@@ -26,20 +55,92 @@ class Warp {
   }
 
   Cta& cta() const { return *cta_; }
-  int index() const { return index_; }  // in the CTA
-  LaneMask active() const { return active_; }
-  LaneMask live() const { return live_; }  // lanes that have not exited
+  int index() const { return index_; }         // in the CTA
+  LaneMask active() const { return active_; }  // lanes of the group that runs
+  LaneMask live() const { return live_; }      // lanes that have not exited
+  std::uint32_t pc() const { return pc_; }     // of the next instruction
 
-  // ... the rest (groups, scheduling, pending loads) belongs to the machine.
+  // The lanes of `taken` go on at `target`, the other active ones at the next instruction.
+  void branch(std::uint32_t target, LaneMask taken) {
+    if (taken == active_) {
+      pc_ = target;
+    } else {
+      diverge(target, taken);
+    }
+  }
+  void exit(LaneMask lanes);
+  // Puts this instruction off: it has had no effect but on what `waited` tells it, and runs again later.
+  void wait_here(Wait wait) {
+    --pc_;
+    wait_ = wait;
+    stop_ = Stop::kWaits;
+  }
+  // What this instruction waited for when it was put off; kNothing at its first attempt.
+  const Wait& waited() const { return wait_; }
+  // Lets other warps run after this instruction, which asked for something that has not happened yet.
+  void poll() { stop_ = Stop::kPolled; }
+  // True when all live lanes of `lanes` execute this instruction together; else puts it off.
+  bool gathers(LaneMask lanes) {
+    if ((active_ & lanes & live_) == (lanes & live_)) return true;
+    wait_here({Wait::Kind::kLanes, lanes & live_, 0});
+    return false;
+  }
+
+  // Loads and stores of tensor memory that were issued and have not taken effect.
+  struct PendingLoad {
+    const Step* step;
+    std::uint32_t column;
+  };
+  struct PendingStore {
+    std::uint32_t column;
+    std::vector<std::uint32_t> values;  // 32 lanes a column
+  };
+  std::vector<PendingLoad> pending_loads;
+  std::vector<PendingStore> pending_stores;
 
   // Throws a Fault whose sentence is `what` plus where: entry, CTA, warp, PTX line, opcode, CUDA source line.
   [[noreturn]] void fault(const Step& step, const std::string& what) const;
 
+  // ---- for the CTA
+
+  struct Group {
+    std::uint32_t pc;
+    LaneMask mask;
+    Wait wait = {};
+    bool tried = false;
+  };
+  enum class Progress { kNone, kPolled, kMoved, kSliceEnded };
+
+  // Takes its place in `cta`, with registers and local memory of the start.
+  void start(Cta& cta, int index);
+  // Runs every group until it waits, exits or `slice` instructions have gone by.
+  template <bool kObserved>
+  Progress run(std::uint32_t slice);
+  bool finished() const { return groups_.empty(); }
+  const std::vector<Group>& groups() const { return groups_; }
+  std::uint64_t executed() const { return executed_; }
+  // The lanes' own memory, Program::local_bytes each.
+  bool local_holds(std::uint64_t address, std::size_t bytes) const;
+
  private:
+  enum class Stop : std::uint8_t { kNone, kWaits, kPolled, kDiverged, kMerges, kExited, kSliceEnded };
+
+  void diverge(std::uint32_t target, LaneMask taken);
+  void merge_groups();
+  template <bool kObserved>
+  void run_group(std::uint32_t& slice);
+
   std::byte* registers_ = nullptr;
   Cta* cta_ = nullptr;
   int index_ = 0;
   LaneMask active_ = 0, live_ = 0;
+  std::uint32_t pc_ = 0, merge_pc_ = 0;
+  Stop stop_ = Stop::kNone;
+  Wait wait_;
+  std::size_t current_ = 0;  // of groups_
+  std::vector<Group> groups_;
+  std::uint64_t executed_ = 0;
+  std::vector<std::byte> register_memory_, local_memory_;
 };
 
 }  // namespace flashback::emulator

@@ -8,10 +8,9 @@
 //
 // Use, for one instruction:
 //   const MatrixArithmetic& arithmetic = matrix_arithmetic();
-//   arithmetic.rows_from_k_major(Half::kBf16, a_values, kAllLanes, &a);     // A, once for all instructions
-//   that read it arithmetic.columns_from_k_major(Half::kBf16, b_values, n, &b);          // B, likewise
-//   arithmetic.multiply_add(a, b, /*accumulate=*/true, kAllLanes, d);       // d = first column of D in
-//   tensor memory
+//   arithmetic.rows_from_k_major(Half::kBf16, a_values, kAllLaneGroups, &a);  // once for all uses of A
+//   arithmetic.columns_from_k_major(Half::kBf16, b_values, n, &b);            // and of B
+//   arithmetic.multiply_add(a, b, /*accumulate=*/true, kAllLaneGroups, d);    // d: first column of D
 #pragma once
 
 #include <cstdint>
@@ -20,40 +19,43 @@ namespace flashback::emulator {
 
 enum class Half : std::uint8_t { kBf16, kF16 };
 
-inline constexpr int kMatrixLanes =
-    128;  // lanes of tensor memory: the rows (M) of A and D, the vector direction
+inline constexpr int kMatrixLanes = 128;    // of tensor memory: the rows (M) of A and D, the vector direction
 inline constexpr int kMatrixDepth = 16;     // products of one fused step (K)
 inline constexpr int kMatrixColumns = 256;  // most columns (N) of one instruction
 
 // Which lanes hold rows: bit i stands for lanes 16i to 16i+15.
 using LaneGroups = std::uint8_t;
-inline constexpr LaneGroups kAllLanes = 0xff;  // M = 128
-inline constexpr LaneGroups kScattered64 =
-    0x55;  // M = 64 in tensor memory: row m in lane m % 16 + 32 * (m / 16)
-inline constexpr LaneGroups kFirst64Lanes = 0x0f;  // M = 64 with row m in lane m (wgmma)
+inline constexpr LaneGroups kAllLaneGroups = 0xff;  // M = 128
+inline constexpr LaneGroups kScattered64 = 0x55;    // M = 64: row m in lane m % 16 + 32 * (m / 16)
+inline constexpr LaneGroups kFirst64Lanes = 0x0f;   // M = 64 of wgmma: row m in lane m
 
 // A of one step, prepared once and used with any B. Lanes outside the groups given at preparation are zero.
 struct alignas(64) RowBlock {
   float value[kMatrixDepth][kMatrixLanes];
-  std::int8_t exponent[kMatrixDepth][kMatrixLanes];  // below the lane's largest, not less than -63
-  std::int32_t largest_exponent[kMatrixLanes];
-  bool finite;  // no infinity, no NaN
+  // Below the largest of the lane, not less than -63; -64 of zero.
+  std::int8_t exponent[kMatrixDepth][kMatrixLanes];
+  std::int32_t largest_exponent[kMatrixLanes];  // -127 when all are zero
+  int largest_of_all;
+  int smallest_exponent;  // that of subnormals: -126 (bf16), -14 (f16)
+  bool finite;            // no infinity, no NaN
+  bool near_two;          // significands of some lane sum to 31 or more: a sum of 17 terms may leave int32
 };
 
 // B of one step.
 struct alignas(64) ColumnBlock {
   float value[kMatrixColumns][kMatrixDepth];
-  std::int8_t exponent[kMatrixColumns][kMatrixDepth];  // below the column's largest, not less than -63
+  std::int8_t exponent[kMatrixColumns][kMatrixDepth];
   std::int32_t largest_exponent[kMatrixColumns];
-  int columns;
+  int largest_of_all, smallest_exponent;
   bool finite;
+  int columns;  // a multiple of 8
 };
 
 // One implementation for each instruction set. Values come as they leave shared memory in 16-byte chunks:
 //   k major:  8 consecutive k of one row, copied to &values[row][k]     (rows = lanes for A, columns for B)
 //   mn major: 8 consecutive rows of one k, copied to &values[k][row]
 // or straight from tensor memory: 8 columns, each lane holding k = 2c in its low half and 2c + 1 in its high
-// half.
+// half. All arrays are aligned to 64 bytes.
 struct MatrixArithmetic {
   const char* name;  // "AVX-512" or "AVX2"
 
@@ -65,7 +67,7 @@ struct MatrixArithmetic {
                                 ColumnBlock*);
 
   // d[column][lane] = a b + (accumulate ? d : 0), as fp32 words, for the lanes of the groups and all columns
-  // of b. `d` is aligned to 64 bytes.
+  // of b.
   void (*multiply_add)(const RowBlock& a, const ColumnBlock& b, bool accumulate, LaneGroups,
                        std::uint32_t (*d)[kMatrixLanes]);
 };

@@ -1,0 +1,74 @@
+// Where a warp is and what it waits for, in words.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "emulator/machine/cta.h"
+#include "emulator/machine/mbarrier.h"
+
+namespace flashback::emulator {
+namespace {
+
+std::string source_of(const Program& program, const Step& step) {
+  const std::size_t at = static_cast<std::size_t>(&step - program.code.data());
+  if (at >= program.source.size()) return "";
+  const Program::SourceLine line = program.source[at];
+  if (line.line == 0) return "";
+  const std::string file = line.file < program.files.size() ? program.files[line.file] : "";
+  return fmt::format(", {}:{}", file.substr(file.find_last_of('/') + 1), line.line);
+}
+
+std::string place(const Program& program, const Step& step) {
+  return fmt::format("PTX line {} `{}`{}", step.line, program.forms[step.form], source_of(program, step));
+}
+
+}  // namespace
+
+std::string Cta::where(int warp, const Step& step) const {
+  const Program& program = *launch_->program;
+  return fmt::format(" (entry {}, CTA ({}, {}, {}), warp {}, {})", program.name, index_.x, index_.y, index_.z,
+                     warp, place(program, step));
+}
+
+std::string Cta::describe(const Wait& wait) const {
+  switch (wait.kind) {
+    case Wait::Kind::kNothing:
+      return "spins";
+    case Wait::Kind::kLanes:
+      return fmt::format("waits for lanes {:#010x} of its warp", wait.what);
+    case Wait::Kind::kBarrier:
+      return fmt::format("waits at barrier {}, where {}", wait.what, barriers.describe(wait.what));
+    case Wait::Kind::kMbarrier: {
+      auto* word = const_cast<std::byte*>(shared_ + (wait.what - kSharedBase));
+      return fmt::format(
+          "waits for phase parity {} of the mbarrier at shared address {:#x} (offset {}), which is in {}",
+          wait.when, wait.what, wait.what - kSharedBase, Mbarrier(word).describe());
+    }
+    case Wait::Kind::kBulkGroups:
+      return fmt::format("waits until at most {} of its bulk groups are pending", wait.what);
+    case Wait::Kind::kCopyGroups:
+      return fmt::format("waits until at most {} of its cp.async groups are pending", wait.what);
+    case Wait::Kind::kRegisters:
+      return fmt::format("waits for {} registers a thread", wait.what);
+    case Wait::Kind::kColumns:
+      return fmt::format("waits for {} columns of tensor memory", wait.what);
+  }
+  return "";
+}
+
+std::string Cta::describe_waits() const {
+  const Program& program = *launch_->program;
+  std::string text =
+      fmt::format("deadlock in {}, CTA ({}, {}, {}): no warp can go on and no asynchronous work is left.",
+                  program.name, index_.x, index_.y, index_.z);
+  for (const Warp& warp : warps_) {
+    for (const Warp::Group& group : warp.groups()) {
+      const std::string lanes = group.mask == warp.live() ? "" : fmt::format(", lanes {:#010x},", group.mask);
+      text += fmt::format("\n  warp {}{} at {} {}.", warp.index(), lanes,
+                          place(program, program.code[group.pc]), describe(group.wait));
+    }
+  }
+  return text;
+}
+
+}  // namespace flashback::emulator

@@ -1,0 +1,259 @@
+// Asynchronous copies: cp.async.bulk, cp.async.bulk.tensor, cp.reduce.async.bulk(.tensor), cp.async, their
+// groups; mapa.
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+#include <string_view>
+
+#include "emulator/machine/cta.h"
+#include "emulator/machine/execute/lanes.h"
+#include "emulator/machine/execute/shared_address.h"
+#include "emulator/machine/mbarrier.h"
+#include "emulator/program/instruction_set.h"
+
+namespace flashback::emulator {
+namespace {
+
+template <Body body>
+Body always(Match&) {
+  return body;
+}
+
+void nothing(Warp&, const Step&, LaneMask) {}
+
+using Kind = Transfer::Kind;
+
+std::uint32_t shared_at(const Warp& warp, const Step& step, Slot slot, std::int64_t displacement, int lane) {
+  return shared_address<std::uint32_t>(warp, step, slot, displacement, lane);
+}
+
+Issuer issuer(const Warp& warp, const Step& step, int lane) {
+  return {&step, static_cast<std::uint8_t>(warp.index()), static_cast<std::uint8_t>(lane)};
+}
+
+void issue(Warp& warp, Transfer& transfer) {
+  Cta& cta = warp.cta();
+  if (transfer.kind != Kind::kLoad) transfer.group = cta.work.bulk_group(transfer.by.warp, transfer.by.lane);
+  check(cta, transfer);
+  cta.work.submit(transfer);
+}
+
+// One copy for each executing thread. The displacement belongs to the first address: the destination.
+void load_bytes(Warp& warp, const Step& step, LaneMask mask) {
+  each_lane(mask, [&](int l) {
+    Transfer transfer;
+    transfer.by = issuer(warp, step, l);
+    transfer.kind = Kind::kLoad;
+    transfer.shared = shared_at(warp, step, step.d, step.immediate, l);
+    transfer.global = warp.lanes<std::uint64_t>(step.a)[l];
+    transfer.bytes = warp.lanes<std::uint32_t>(step.b)[l];
+    transfer.mbarrier = shared_at(warp, step, step.c, 0, l);
+    issue(warp, transfer);
+  });
+}
+
+template <Kind kind>
+void store_bytes(Warp& warp, const Step& step, LaneMask mask) {
+  each_lane(mask, [&](int l) {
+    Transfer transfer;
+    transfer.by = issuer(warp, step, l);
+    transfer.kind = kind;
+    transfer.global = warp.lanes<std::uint64_t>(step.d)[l] + static_cast<std::uint64_t>(step.immediate);
+    transfer.shared = shared_at(warp, step, step.a, 0, l);
+    transfer.bytes = warp.lanes<std::uint32_t>(step.b)[l];
+    issue(warp, transfer);
+  });
+}
+
+// Takes the map at the generic address `at` and the coordinates in the list.
+void take_box(Warp& warp, const Step& step, int lane, std::uint64_t at, Transfer* transfer) {
+  if (at % 64 != 0) warp.fault(step, fmt::format("a tensor map at {:#x}, which is not a multiple of 64", at));
+  if (!warp.cta().constant_holds(at, sizeof(TensorMap))) {
+    warp.fault(step, fmt::format("a tensor map at {:#x}; neither parameters nor an allocation hold it", at));
+  }
+  transfer->tiled = true;
+  std::memcpy(&transfer->map, reinterpret_cast<const void*>(at), sizeof(TensorMap));
+  if (transfer->map.magic == TensorMap::kMagic && transfer->map.rank != step.list_size) {
+    warp.fault(step,
+               fmt::format("{} coordinates for a tensor map of rank {}", step.list_size, transfer->map.rank));
+  }
+  for (int d = 0; d < step.list_size; ++d) {
+    transfer->coordinates[d] = warp.lanes<std::int32_t>(step.list[d])[lane];
+  }
+}
+
+void load_box(Warp& warp, const Step& step, LaneMask mask) {
+  each_lane(mask, [&](int l) {
+    Transfer transfer;
+    transfer.by = issuer(warp, step, l);
+    transfer.kind = Kind::kLoad;
+    transfer.shared = shared_at(warp, step, step.d, step.immediate, l);
+    take_box(warp, step, l, warp.lanes<std::uint64_t>(step.a)[l], &transfer);
+    transfer.mbarrier = shared_at(warp, step, step.b, 0, l);
+    issue(warp, transfer);
+  });
+}
+
+template <Kind kind>
+void store_box(Warp& warp, const Step& step, LaneMask mask) {
+  each_lane(mask, [&](int l) {
+    Transfer transfer;
+    transfer.by = issuer(warp, step, l);
+    transfer.kind = kind;
+    take_box(warp, step, l, warp.lanes<std::uint64_t>(step.d)[l] + static_cast<std::uint64_t>(step.immediate),
+             &transfer);
+    transfer.shared = shared_at(warp, step, step.a, 0, l);
+    issue(warp, transfer);
+  });
+}
+
+template <Body body>
+Body of_rank(Match& match) {
+  return match.list_size() == match.choice(0)[0] - '0' ? body : nullptr;
+}
+
+// ---- groups
+
+void commit_bulk(Warp& warp, const Step&, LaneMask mask) {
+  each_lane(mask, [&](int l) { warp.cta().work.commit_bulk_group(warp.index(), l); });
+}
+
+// A store has read its source when it has taken effect: .read waits for the same.
+void wait_bulk(Warp& warp, const Step& step, LaneMask mask) {
+  const auto allowed = static_cast<std::uint32_t>(step.immediate);
+  for (LaneMask rest = mask; rest != 0; rest &= rest - 1) {
+    if (warp.cta().work.bulk_groups_done(warp.index(), std::countr_zero(rest), allowed)) continue;
+    warp.wait_here({Wait::Kind::kBulkGroups, allowed, 0});
+    return;
+  }
+}
+
+void commit_copies(Warp& warp, const Step&, LaneMask mask) {
+  each_lane(mask, [&](int l) { warp.cta().work.commit_copy_group(warp.index(), l); });
+}
+
+void wait_copies(Warp& warp, LaneMask mask, std::uint32_t allowed) {
+  for (LaneMask rest = mask; rest != 0; rest &= rest - 1) {
+    if (warp.cta().work.copy_groups_done(warp.index(), std::countr_zero(rest), allowed)) continue;
+    warp.wait_here({Wait::Kind::kCopyGroups, allowed, 0});
+    return;
+  }
+}
+
+void wait_copy_groups(Warp& warp, const Step& step, LaneMask mask) {
+  wait_copies(warp, mask, static_cast<std::uint32_t>(step.immediate));
+}
+
+// Uncommitted copies belong to the group that is open: it counts too.
+void wait_all_copies(Warp& warp, const Step& step, LaneMask mask) {
+  if (warp.waited().kind != Wait::Kind::kCopyGroups) commit_copies(warp, step, mask);
+  wait_copies(warp, mask, 0);
+}
+
+// ---- cp.async. The row's literal, the size, is the immediate; displacements are added before.
+
+void copy_elements(Warp& warp, const Step& step, LaneMask mask) {
+  Cta& cta = warp.cta();
+  ElementCopies copies;
+  copies.by = issuer(warp, step, std::countr_zero(mask));
+  copies.mask = mask;
+  copies.bytes = static_cast<std::uint32_t>(step.immediate);
+  if (copies.bytes != 4 && copies.bytes != 8 && copies.bytes != 16) {
+    warp.fault(step, fmt::format("cp.async of {} bytes; 4, 8 and 16 are accepted", copies.bytes));
+  }
+  each_lane(mask, [&](int l) {
+    copies.shared[l] = shared_at(warp, step, step.d, 0, l);
+    copies.global[l] = warp.lanes<std::uint64_t>(step.a)[l];
+    copies.from_bytes[l] = step.b == kNone ? copies.bytes : warp.lanes<std::uint32_t>(step.b)[l];
+    copies.group[l] = cta.work.copy_group(warp.index(), l);
+    if (copies.from_bytes[l] > copies.bytes) {
+      warp.fault(step,
+                 fmt::format("cp.async of {} bytes from {} of source", copies.bytes, copies.from_bytes[l]));
+    }
+    if (copies.shared[l] % copies.bytes != 0 || copies.global[l] % copies.bytes != 0) {
+      warp.fault(
+          step, fmt::format("lane {} copies {} bytes from {:#x} to {:#x}; both must be multiples of the size",
+                            l, copies.bytes, copies.global[l], copies.shared[l]));
+    }
+    cta.shared(copies.shared[l], copies.bytes, "cp.async");
+    if (copies.from_bytes[l] != 0 && !cta.global_holds(copies.global[l], copies.from_bytes[l])) {
+      warp.fault(step, fmt::format("lane {} reads {} bytes at {:#x}; no allocation holds them", l,
+                                   copies.from_bytes[l], copies.global[l]));
+    }
+  });
+  cta.work.submit(copies);
+}
+
+// Arrives when the thread's earlier cp.async are complete. Without .noinc it is one more arrival than was
+// expected.
+template <bool kIncrements>
+void arrive_after_copies(Warp& warp, const Step& step, LaneMask mask) {
+  ElementCopies arrivals;
+  arrivals.by = issuer(warp, step, std::countr_zero(mask));
+  arrivals.mask = mask;
+  arrivals.is_arrival = true;
+  each_lane(mask, [&](int l) {
+    std::byte* word = shared_object<std::uint32_t>(warp, step, step.a, step.immediate, l, 8, "an mbarrier");
+    arrivals.shared[l] = shared_at(warp, step, step.a, step.immediate, l);
+    if (kIncrements) Mbarrier(word).add_pending(1);
+  });
+  warp.cta().work.submit(arrivals);
+}
+
+template <class T>
+void map_to_rank(Warp& warp, const Step& step, LaneMask mask) {
+  const T* a = warp.lanes<T>(step.a);
+  const std::uint32_t* rank = warp.lanes<std::uint32_t>(step.b);
+  T* d = warp.lanes<T>(step.d);
+  each_lane(mask, [&](int l) {
+    if (rank[l] != 0)
+      warp.fault(step, fmt::format("lane {} maps to rank {} of a cluster of one CTA", l, rank[l]));
+    d[l] = a[l];
+  });
+}
+
+#define TO_SHARED "(.shared::cluster|.shared::cta).global"
+#define RANK "(.1d|.2d|.3d|.4d|.5d)"
+#define HINT "{.L2::cache_hint}"
+#define PREFETCH_SIZE "{.L2::64B|.L2::128B|.L2::256B}"
+
+constexpr Row kRows[] = {
+    {"cp.async.bulk" TO_SHARED ".mbarrier::complete_tx::bytes" HINT,
+     "[d:r32], [a:r64], b:r32, [c:r32], l:r64?", always<load_bytes>},
+    {"cp.async.bulk.global.shared::cta.bulk_group" HINT, "[d:r64], [a:r32], b:r32, c:r64?",
+     always<store_bytes<Kind::kStore>>},
+    {"cp.reduce.async.bulk.global.shared::cta.bulk_group" HINT ".add.f32", "[d:r64], [a:r32], b:r32, c:r64?",
+     always<store_bytes<Kind::kReduce>>},
+    {"cp.async.bulk.tensor" RANK TO_SHARED "{.tile}.mbarrier::complete_tx::bytes{.cta_group::1}" HINT,
+     "[d:r32], [a:r64, list:{r32}], [b:r32], c:r64?", of_rank<load_box>},
+    {"cp.async.bulk.tensor" RANK ".global.shared::cta{.tile}.bulk_group" HINT,
+     "[d:r64, list:{r32}], [a:r32], c:r64?", of_rank<store_box<Kind::kStore>>},
+    {"cp.reduce.async.bulk.tensor" RANK ".global.shared::cta.add{.tile}.bulk_group" HINT,
+     "[d:r64, list:{r32}], [a:r32], c:r64?", of_rank<store_box<Kind::kReduce>>},
+    {"cp.async.bulk.prefetch.tensor" RANK ".L2.global{.tile}" HINT, "[a:r64, list:{r32}], c:r64?",
+     of_rank<nothing>},
+    {"cp.async.bulk.prefetch.L2.global" HINT, "[a:r64], b:r32, c:r64?", always<nothing>},
+    {"cp.async.bulk.commit_group", "", always<commit_bulk>},
+    {"cp.async.bulk.wait_group{.read}", "i:imm", always<wait_bulk>},
+
+    {"cp.async(.ca|.cg)(.shared|.shared::cta).global" HINT PREFETCH_SIZE, "[d:r32], [a:r64], i:imm, b:r32?",
+     always<copy_elements>},
+    {"cp.async.commit_group", "", always<commit_copies>},
+    {"cp.async.wait_group", "i:imm", always<wait_copy_groups>},
+    {"cp.async.wait_all", "", always<wait_all_copies>},
+    {"cp.async.mbarrier.arrive{.shared|.shared::cta}.b64", "[a:r32]", always<arrive_after_copies<true>>},
+    {"cp.async.mbarrier.arrive.noinc{.shared|.shared::cta}.b64", "[a:r32]",
+     always<arrive_after_copies<false>>},
+
+    {"mapa{.shared::cluster}.u32", "d:r32, a:r32, b:r32", always<map_to_rank<std::uint32_t>>},
+    {"mapa{.shared::cluster}.u64", "d:r64, a:r64, b:r32", always<map_to_rank<std::uint64_t>>},
+};
+
+}  // namespace
+
+std::span<const Row> copy_rows() {
+  return kRows;
+}
+
+}  // namespace flashback::emulator

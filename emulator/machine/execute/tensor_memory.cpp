@@ -1,0 +1,170 @@
+// tcgen05.alloc, dealloc, ld, st, wait, fence.
+#include "emulator/machine/units/tensor_memory.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+#include "emulator/machine/cta.h"
+#include "emulator/machine/execute/lanes.h"
+#include "emulator/machine/execute/shared_address.h"
+#include "emulator/program/instruction_set.h"
+
+namespace flashback::emulator {
+namespace {
+
+template <Body body>
+Body always(Match&) {
+  return body;
+}
+
+void nothing(Warp&, const Step&, LaneMask) {}
+
+// The whole warp executes it, none of its lanes has exited.
+bool whole_warp(Warp& warp, const Step& step) {
+  if (!warp.gathers(kAllLanes)) return false;
+  if (warp.live() != kAllLanes) {
+    warp.fault(step, fmt::format("a warp of lanes {:#010x} executes it; all 32 must", warp.live()));
+  }
+  return true;
+}
+
+std::uint32_t uniform(const Warp& warp, const Step& step, Slot slot, const char* what) {
+  const std::uint32_t* value = warp.lanes<std::uint32_t>(slot);
+  for (int l = 1; l < 32; ++l) {
+    if (value[l] != value[0]) {
+      warp.fault(step, fmt::format("{} is {:#x} in lane 0 and {:#x} in lane {}; all lanes must agree", what,
+                                   value[0], value[l], l));
+    }
+  }
+  return value[0];
+}
+
+// A number of columns that may be allocated.
+std::uint32_t column_count(const Warp& warp, const Step& step) {
+  const std::uint32_t columns = uniform(warp, step, step.b, "the number of columns");
+  if (columns < TensorMemory::kUnit || columns > TensorMemory::kColumns || !std::has_single_bit(columns)) {
+    warp.fault(step,
+               fmt::format("{} columns of tensor memory; 32, 64, 128, 256 and 512 are accepted", columns));
+  }
+  return columns;
+}
+
+template <class Width>
+struct Allocate {
+  static void body(Warp& warp, const Step& step, LaneMask) {
+    if (!whole_warp(warp, step)) return;
+    TensorMemory& memory = warp.cta().tensor_memory;
+    const std::uint32_t columns = column_count(warp, step);
+    if (memory.relinquished) warp.fault(step, "an allocation after tcgen05.relinquish_alloc_permit");
+    std::byte* to =
+        shared_object<Width>(warp, step, step.a, step.immediate, 0, 4, "the address of the allocation");
+    const std::uint32_t first = memory.allocate(columns);
+    if (first == TensorMemory::kColumns) {
+      warp.wait_here({Wait::Kind::kColumns, columns, 0});
+      return;
+    }
+    std::memcpy(to, &first, sizeof first);
+  }
+};
+
+void deallocate(Warp& warp, const Step& step, LaneMask) {
+  if (!whole_warp(warp, step)) return;
+  const std::uint32_t columns = column_count(warp, step);
+  const std::uint32_t address = uniform(warp, step, step.a, "the address");
+  if (!warp.cta().tensor_memory.release(address, columns)) {
+    warp.fault(step,
+               fmt::format("{} columns from tensor memory address {:#010x} on, which are not all allocated",
+                           columns, address));
+  }
+}
+
+void relinquish(Warp& warp, const Step& step, LaneMask) {
+  if (whole_warp(warp, step)) warp.cta().tensor_memory.relinquished = true;
+}
+
+// The first of the step's columns. A lane field of 0 stands for the warp's own quarter.
+std::uint32_t first_column(const Warp& warp, const Step& step) {
+  const std::uint32_t address =
+      uniform(warp, step, step.a, "the address") + static_cast<std::uint32_t>(step.immediate);
+  const std::uint32_t lane = address >> 16, column = address & 0xffff;
+  const std::uint32_t own = 32 * (static_cast<std::uint32_t>(warp.index()) % 4);
+  if (lane != 0 && lane != own) {
+    warp.fault(step, fmt::format("lane {} of tensor memory; warp {} may access lanes {} to {} only", lane,
+                                 warp.index(), own, own + 31));
+  }
+  if (!warp.cta().tensor_memory.allocated(column, step.list_size)) {
+    warp.fault(step, fmt::format("columns {} to {} of tensor memory, which are not all allocated", column,
+                                 column + step.list_size - 1));
+  }
+  return column;
+}
+
+void load(Warp& warp, const Step& step, LaneMask) {
+  if (!whole_warp(warp, step)) return;
+  warp.pending_loads.push_back({&step, first_column(warp, step)});
+  if (warp.cta().work.at_once()) complete_newest_load(warp);
+}
+
+void store(Warp& warp, const Step& step, LaneMask) {
+  if (!whole_warp(warp, step)) return;
+  Cta& cta = warp.cta();
+  const std::uint32_t column = first_column(warp, step);
+  if (cta.work.at_once()) {
+    const int first_lane = 32 * (warp.index() % 4);
+    for (std::uint32_t j = 0; j < step.list_size; ++j) {
+      std::memcpy(*cta.tensor_memory.column(column + j) + first_lane, warp.lanes<std::uint32_t>(step.list[j]),
+                  128);
+    }
+    return;
+  }
+  Warp::PendingStore pending{column, std::vector<std::uint32_t>(std::size_t{32} * step.list_size)};
+  for (std::uint32_t j = 0; j < step.list_size; ++j) {
+    std::memcpy(pending.values.data() + 32 * j, warp.lanes<std::uint32_t>(step.list[j]), 128);
+  }
+  warp.pending_stores.push_back(std::move(pending));
+}
+
+void wait_loads(Warp& warp, const Step& step, LaneMask) {
+  if (whole_warp(warp, step)) complete_all_loads(warp);
+}
+
+void wait_stores(Warp& warp, const Step& step, LaneMask) {
+  if (whole_warp(warp, step)) complete_all_stores(warp);
+}
+
+template <Body body>
+Body of_count(Match& match) {
+  int count = 0;
+  for (const char digit : match.choice(0).substr(1)) count = 10 * count + (digit - '0');
+  return match.list_size() == count ? body : nullptr;
+}
+
+Body select_allocate(Match& match) {
+  return match.bytes('a') == 8 ? Body{Allocate<std::uint64_t>::body} : Body{Allocate<std::uint32_t>::body};
+}
+
+Body select_wait(Match& match) {
+  return match.has("::ld") ? wait_loads : wait_stores;
+}
+
+#define COUNT "(.x1|.x2|.x4|.x8|.x16|.x32|.x64|.x128)"
+
+constexpr Row kRows[] = {
+    {"tcgen05.alloc.cta_group::1.sync.aligned{.shared::cta}.b32", "[a], b:r32", select_allocate},
+    {"tcgen05.dealloc.cta_group::1.sync.aligned.b32", "a:r32, b:r32", always<deallocate>},
+    {"tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned", "", always<relinquish>},
+    {"tcgen05.ld.sync.aligned.32x32b" COUNT ".b32", "list:{r32}, [a:r32]", of_count<load>},
+    {"tcgen05.st.sync.aligned.32x32b" COUNT ".b32", "[a:r32], list:{r32}", of_count<store>},
+    {"tcgen05.wait(::ld|::st).sync.aligned", "", select_wait},
+    {"tcgen05.fence(::before_thread_sync|::after_thread_sync)", "", always<nothing>},
+};
+
+}  // namespace
+
+std::span<const Row> tensor_memory_rows() {
+  return kRows;
+}
+
+}  // namespace flashback::emulator

@@ -1,0 +1,90 @@
+// Bulk copies of plain bytes, and cp.async.
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+#include "emulator/machine/cta.h"
+#include "emulator/machine/mbarrier.h"
+#include "emulator/machine/units/transfer.h"
+#include "emulator/machine/units/work_queue.h"
+
+namespace flashback::emulator {
+namespace {
+
+void require_multiple(std::uint64_t value, std::uint64_t unit, const char* what) {
+  if (value % unit != 0)
+    throw Misuse(fmt::format("{} is {:#x}, which is not a multiple of {}", what, value, unit));
+}
+
+void check_bytes(Cta& cta, const Transfer& transfer) {
+  require_multiple(transfer.bytes, 16, "the size of the bulk copy");
+  require_multiple(transfer.shared, 16, "its shared address");
+  require_multiple(transfer.global, 16, "its global address");
+  cta.shared(transfer.shared, transfer.bytes, "a bulk copy");
+  if (!cta.global_holds(transfer.global, transfer.bytes)) {
+    throw Misuse(fmt::format("a bulk copy of {} bytes at global address {:#x}; no allocation holds them",
+                             transfer.bytes, transfer.global));
+  }
+}
+
+void copy_bytes(Cta& cta, const Transfer& transfer) {
+  std::byte* shared = cta.shared(transfer.shared);
+  auto* global = reinterpret_cast<std::byte*>(transfer.global);
+  switch (transfer.kind) {
+    case Transfer::Kind::kLoad:
+      cta.settle_reductions(transfer.global, transfer.bytes);
+      std::memcpy(shared, global, transfer.bytes);
+      break;
+    case Transfer::Kind::kStore:
+      cta.settle_reductions(transfer.global, transfer.bytes);
+      std::memcpy(global, shared, transfer.bytes);
+      break;
+    case Transfer::Kind::kReduce:
+      cta.reduce(transfer.global, {reinterpret_cast<const float*>(shared), transfer.bytes / sizeof(float)});
+      break;
+  }
+}
+
+}  // namespace
+
+void check(Cta& cta, const Transfer& transfer) {
+  if (transfer.tiled) {
+    check_box(cta, transfer);
+  } else {
+    check_bytes(cta, transfer);
+  }
+  if (transfer.kind != Transfer::Kind::kLoad) return;
+  require_multiple(transfer.mbarrier, 8, "the address of its mbarrier");
+  cta.shared(transfer.mbarrier, 8, "an mbarrier");
+}
+
+void perform(Cta& cta, const Transfer& transfer) {
+  if (transfer.tiled) {
+    copy_box(cta, transfer);
+  } else {
+    copy_bytes(cta, transfer);
+  }
+  if (transfer.kind != Transfer::Kind::kLoad) return;
+  // The whole box counts, also what lies out of bounds.
+  const std::uint32_t bytes = transfer.tiled ? transfer.map.box_bytes() : transfer.bytes;
+  Mbarrier(cta.shared(transfer.mbarrier)).complete(bytes);
+}
+
+void perform(Cta& cta, const ElementCopies& copies) {
+  for (LaneMask rest = copies.mask; rest != 0; rest &= rest - 1) {
+    const int l = std::countr_zero(rest);
+    std::byte* shared = cta.shared(copies.shared[l]);
+    if (copies.is_arrival) {
+      Mbarrier(shared).arrive(1);
+      continue;
+    }
+    if (copies.from_bytes[l] != 0) {
+      cta.settle_reductions(copies.global[l], copies.from_bytes[l]);
+      std::memcpy(shared, reinterpret_cast<const void*>(copies.global[l]), copies.from_bytes[l]);
+    }
+    std::memset(shared + copies.from_bytes[l], 0, copies.bytes - copies.from_bytes[l]);
+  }
+}
+
+}  // namespace flashback::emulator

@@ -1,0 +1,155 @@
+// The box of a tensor map between global and shared memory.
+//
+// In shared memory the box is dense, dimension 0 fastest; a swizzle exchanges 16-byte chunks by the absolute
+// address: bits 4.. are XORed with bits 7.., one bit for 32 bytes, two for 64, three for 128.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "emulator/machine/cta.h"
+#include "emulator/machine/units/transfer.h"
+
+namespace flashback::emulator {
+namespace {
+
+constexpr std::uint32_t kChunk = 16;
+
+std::uint32_t swizzle_mask(const TensorMap& map) {
+  switch (static_cast<Swizzle>(map.swizzle)) {
+    case Swizzle::kNone:
+      return 0;
+    case Swizzle::k32:
+      return 1;
+    case Swizzle::k64:
+      return 3;
+    case Swizzle::k128:
+      return 7;
+  }
+  return 0;
+}
+
+// One row of the box (its extent along dimension 0): `inside` of its bytes, from `first` on, lie in the
+// tensor.
+struct Row {
+  std::uint32_t shared;  // address of its start, before the swizzle
+  Address global;        // of its byte `first`
+  std::uint32_t bytes, first, inside;
+};
+
+class BoxCopy {
+ public:
+  BoxCopy(Cta& cta, const Transfer& transfer)
+      : cta_(cta), transfer_(transfer), mask_(swizzle_mask(transfer.map)) {}
+
+  void copy_row(const Row& row) {
+    if (row.inside != 0 && !cta_.global_holds(row.global, row.inside)) {
+      throw Misuse(
+          fmt::format("the tensor map reaches {} bytes at global address {:#x}; no allocation holds them",
+                      row.inside, row.global));
+    }
+    switch (transfer_.kind) {
+      case Transfer::Kind::kLoad:
+        load(row);
+        break;
+      case Transfer::Kind::kStore:
+        store(row);
+        break;
+      case Transfer::Kind::kReduce:
+        reduce(row);
+        break;
+    }
+  }
+
+ private:
+  std::byte* chunk(std::uint32_t address) { return cta_.shared(address ^ (address >> 7 & mask_) << 4); }
+
+  void load(const Row& row) {
+    if (row.inside != 0) cta_.settle_reductions(row.global, row.inside);
+    const auto* from = reinterpret_cast<const std::byte*>(row.global) - row.first;
+    for (std::uint32_t at = 0; at < row.bytes; at += kChunk) {
+      std::byte* to = chunk(row.shared + at);
+      if (at >= row.first && at + kChunk <= row.first + row.inside) {
+        std::memcpy(to, from + at, kChunk);
+        continue;
+      }
+      std::memset(to, 0, kChunk);
+      const std::uint32_t begin = std::max(at, row.first),
+                          end = std::min(at + kChunk, row.first + row.inside);
+      if (begin < end) std::memcpy(to + (begin - at), from + begin, end - begin);
+    }
+  }
+
+  void store(const Row& row) {
+    if (row.inside != 0) cta_.settle_reductions(row.global, row.inside);
+    auto* to = reinterpret_cast<std::byte*>(row.global) - row.first;
+    for (std::uint32_t at = 0; at < row.bytes; at += kChunk) {
+      const std::uint32_t begin = std::max(at, row.first),
+                          end = std::min(at + kChunk, row.first + row.inside);
+      if (begin < end) std::memcpy(to + begin, chunk(row.shared + at) + (begin - at), end - begin);
+    }
+  }
+
+  void reduce(const Row& row) {
+    float values[256];
+    for (std::uint32_t at = 0; at < row.bytes; at += kChunk)
+      std::memcpy(values + at / 4, chunk(row.shared + at), kChunk);
+    if (row.inside != 0) cta_.reduce(row.global, {values + row.first / 4, row.inside / 4});
+  }
+
+  Cta& cta_;
+  const Transfer& transfer_;
+  const std::uint32_t mask_;
+};
+
+}  // namespace
+
+void check_box(Cta& cta, const Transfer& transfer) {
+  const TensorMap& map = transfer.map;
+  if (map.magic != TensorMap::kMagic) throw Misuse("what it takes for a tensor map is none");
+  if (transfer.kind == Transfer::Kind::kReduce && static_cast<ElementType>(map.type) != ElementType::kF32) {
+    throw Misuse("a reducing copy through a tensor map of 16-bit elements; fp32 is what this machine adds");
+  }
+  if (transfer.shared % 128 != 0) {
+    throw Misuse(fmt::format("the shared address of the box is {:#x}, which is not a multiple of 128",
+                             transfer.shared));
+  }
+  cta.shared(transfer.shared, map.box_bytes(), "a box");
+}
+
+void copy_box(Cta& cta, const Transfer& transfer) {
+  const TensorMap& map = transfer.map;
+  const std::int32_t* at = transfer.coordinates;
+  BoxCopy copy(cta, transfer);
+
+  // Along dimension 0: which elements of a box row lie in the tensor.
+  const std::int64_t width = map.box[0];
+  const std::int64_t begin = std::clamp<std::int64_t>(-std::int64_t{at[0]}, 0, width);
+  const std::int64_t end =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(map.dims[0]) - at[0], begin, width);
+  Row row;
+  row.bytes = static_cast<std::uint32_t>(width) * map.element_bytes;
+  row.first = static_cast<std::uint32_t>(begin) * map.element_bytes;
+  row.shared = transfer.shared;
+  const auto inside = static_cast<std::uint32_t>(end - begin) * map.element_bytes;
+
+  std::uint32_t i[5] = {};
+  while (true) {
+    Address global = map.base + static_cast<std::uint64_t>((at[0] + begin) * map.element_bytes);
+    bool in_tensor = true;
+    for (int d = 1; d < map.rank; ++d) {
+      const std::int64_t x = std::int64_t{at[d]} + i[d];
+      in_tensor &= x >= 0 && x < static_cast<std::int64_t>(map.dims[d]);
+      global += static_cast<std::uint64_t>(x) * map.strides[d - 1];
+    }
+    row.global = global;
+    row.inside = in_tensor ? inside : 0;
+    copy.copy_row(row);
+    row.shared += row.bytes;
+    int d = 1;
+    while (d < map.rank && ++i[d] == map.box[d]) i[d++] = 0;
+    if (d >= map.rank) break;
+  }
+}
+
+}  // namespace flashback::emulator

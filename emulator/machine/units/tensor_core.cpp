@@ -1,0 +1,266 @@
+#include "emulator/machine/units/tensor_core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "emulator/machine/cta.h"
+#include "emulator/machine/mbarrier.h"
+#include "emulator/machine/units/matrix_arithmetic.h"
+
+namespace flashback::emulator {
+namespace {
+
+std::uint64_t field(std::uint64_t bits, int from, int to) {
+  return bits >> from & ((std::uint64_t{1} << (to - from + 1)) - 1);
+}
+
+void require(bool holds, std::uint64_t bits, const char* descriptor, const char* rule) {
+  if (!holds) throw Misuse(fmt::format("the {} descriptor {:#x}: {}", descriptor, bits, rule));
+}
+
+}  // namespace
+
+MatrixShape decode_instruction_descriptor(std::uint32_t bits) {
+  const auto need = [&](bool holds, const char* rule) { require(holds, bits, "instruction", rule); };
+  need(field(bits, 0, 2) == 0, "bits 0-2 ask for sparsity, which this machine does not have");
+  need(field(bits, 3, 3) == 0, "bit 3 asks for saturation, which kind::f16 does not have");
+  need(field(bits, 4, 5) == 1, "bits 4-5, the type of D, must be 1 (F32); this machine has no other");
+  const std::uint64_t a_type = field(bits, 7, 9), b_type = field(bits, 10, 12);
+  need(a_type <= 1 && b_type <= 1, "bits 7-9 and 10-12, the types of A and B, must be 0 (F16) or 1 (BF16)");
+  need(field(bits, 13, 14) == 0, "bits 13-14 ask for negation, which this machine does not have");
+  need(field(bits, 6, 6) == 0 && field(bits, 23, 23) == 0 && field(bits, 29, 29) == 0,
+       "bits 6, 23 and 29 are reserved and must be 0");
+  need(field(bits, 30, 31) == 0, "bits 30-31 belong to .ws and must be 0");
+  MatrixShape shape;
+  shape.m = static_cast<int>(field(bits, 24, 28)) * 16;
+  shape.n = static_cast<int>(field(bits, 17, 22)) * 8;
+  need(shape.m == 64 || shape.m == 128, "bits 24-28 (M / 16) must be 4 or 8 for cta_group::1");
+  need(shape.n >= 8 && shape.n <= 256, "bits 17-22 (N / 8) must be 1 to 32");
+  shape.a_is_bf16 = a_type == 1;
+  shape.b_is_bf16 = b_type == 1;
+  shape.a_mn_major = field(bits, 15, 15) != 0;
+  shape.b_mn_major = field(bits, 16, 16) != 0;
+  return shape;
+}
+
+OperandDescriptor decode_operand_descriptor(std::uint64_t bits) {
+  const auto need = [&](bool holds, const char* rule) { require(holds, bits, "shared-memory", rule); };
+  need(field(bits, 46, 48) == 1, "bits 46-48 must be 1");
+  need(field(bits, 49, 51) == 0, "bits 49-51, the base offset, must be 0 on this machine");
+  need(field(bits, 52, 52) == 0,
+       "bit 52 asks for absolute leading offsets, which this machine does not have");
+  need(field(bits, 14, 15) == 0 && field(bits, 30, 31) == 0 && field(bits, 53, 60) == 0,
+       "bits 14-15, 30-31 and 53-60 must be 0");
+  OperandDescriptor descriptor;
+  switch (field(bits, 61, 63)) {
+    case 0:
+      descriptor.pattern_bytes = 16;
+      break;
+    case 2:
+      descriptor.pattern_bytes = 128;
+      break;
+    case 4:
+      descriptor.pattern_bytes = 64;
+      break;
+    case 6:
+      descriptor.pattern_bytes = 32;
+      break;
+    default:
+      need(false, "bits 61-63, the swizzle, must be 0 (none), 2 (128 bytes), 4 (64) or 6 (32)");
+  }
+  descriptor.start = static_cast<std::uint32_t>(field(bits, 0, 13)) << 4;
+  descriptor.leading_bytes = static_cast<std::uint32_t>(field(bits, 16, 29)) << 4;
+  descriptor.stride_bytes = static_cast<std::uint32_t>(field(bits, 32, 45)) << 4;
+  return descriptor;
+}
+
+// Eight lines make a core matrix, pattern_bytes apart from each other. K-major: SBO leads to the next eight
+// rows, LBO (without swizzle) to the next chunk of K. MN-major with swizzle: a line holds pattern_bytes of M
+// or N, LBO leads to the next such piece, SBO to the next eight k; without swizzle the two exchange their
+// parts.
+std::uint32_t chunk_address(const OperandDescriptor& descriptor, bool mn_major, int line, int chunk) {
+  const bool swizzled = descriptor.pattern_bytes != 16;
+  const auto group = static_cast<std::uint32_t>(line) / 8, in_group = static_cast<std::uint32_t>(line) % 8;
+  const auto c = static_cast<std::uint32_t>(chunk);
+  std::uint32_t address = descriptor.start + in_group * descriptor.pattern_bytes;
+  if (!mn_major) {
+    address += group * descriptor.stride_bytes + c * (swizzled ? 16 : descriptor.leading_bytes);
+  } else if (swizzled) {
+    const std::uint32_t chunks = descriptor.pattern_bytes / 16;
+    address += group * descriptor.stride_bytes + c / chunks * descriptor.leading_bytes + c % chunks * 16;
+  } else {
+    address += group * descriptor.leading_bytes + c * descriptor.stride_bytes;
+  }
+  address &= 0x3ffff;
+  const std::uint32_t mask = descriptor.pattern_bytes / 16 - 1;  // 0, 1, 3, 7
+  return address ^ (address >> 7 & mask) << 4;
+}
+
+namespace {
+
+constexpr int kChunkElements = 8;  // of 16 bit in 16 bytes
+
+const std::byte* operand_chunk(Cta& cta, const OperandDescriptor& descriptor, bool mn_major, int line,
+                               int chunk) {
+  return cta.shared(chunk_address(descriptor, mn_major, line, chunk), 16, "an operand of tcgen05.mma");
+}
+
+Half half(bool is_bf16) {
+  return is_bf16 ? Half::kBf16 : Half::kF16;
+}
+
+// The lane of tensor memory that holds row m of A or D.
+int lane_of_row(const MatrixShape& shape, int m) {
+  return shape.m == 128 ? m : m % 16 + 32 * (m / 16);
+}
+
+LaneGroups lanes_of(const MatrixShape& shape) {
+  return shape.m == 128 ? kAllLaneGroups : kScattered64;
+}
+
+void read_rows(Cta& cta, const MatrixOperation& operation, const MatrixShape& shape, RowBlock* rows) {
+  const MatrixArithmetic& arithmetic = matrix_arithmetic();
+  const LaneGroups groups = lanes_of(shape);
+  const Half type = half(shape.a_is_bf16);
+  if (operation.a_in_tensor_memory) {
+    const std::uint32_t column = static_cast<std::uint32_t>(operation.a) & 0xffff;
+    arithmetic.rows_from_tensor_memory(type, cta.tensor_memory.column(column), groups, rows);
+    return;
+  }
+  const OperandDescriptor descriptor = decode_operand_descriptor(operation.a);
+  if (shape.a_mn_major) {
+    alignas(64) std::uint16_t values[kMatrixDepth][kMatrixLanes];
+    for (int k = 0; k < kMatrixDepth; ++k) {
+      for (int m = 0; m < shape.m; m += kChunkElements) {
+        std::memcpy(&values[k][lane_of_row(shape, m)],
+                    operand_chunk(cta, descriptor, true, k, m / kChunkElements), 16);
+      }
+    }
+    arithmetic.rows_from_mn_major(type, values, groups, rows);
+  } else {
+    alignas(64) std::uint16_t values[kMatrixLanes][kMatrixDepth];
+    for (int m = 0; m < shape.m; ++m) {
+      for (int k = 0; k < kMatrixDepth; k += kChunkElements) {
+        std::memcpy(&values[lane_of_row(shape, m)][k],
+                    operand_chunk(cta, descriptor, false, m, k / kChunkElements), 16);
+      }
+    }
+    arithmetic.rows_from_k_major(type, values, groups, rows);
+  }
+}
+
+void read_columns(Cta& cta, const MatrixOperation& operation, const MatrixShape& shape,
+                  ColumnBlock* columns) {
+  const MatrixArithmetic& arithmetic = matrix_arithmetic();
+  const Half type = half(shape.b_is_bf16);
+  const OperandDescriptor descriptor = decode_operand_descriptor(operation.b);
+  if (shape.b_mn_major) {
+    alignas(64) std::uint16_t values[kMatrixDepth][kMatrixColumns];
+    for (int k = 0; k < kMatrixDepth; ++k) {
+      for (int n = 0; n < shape.n; n += kChunkElements) {
+        std::memcpy(&values[k][n], operand_chunk(cta, descriptor, true, k, n / kChunkElements), 16);
+      }
+    }
+    arithmetic.columns_from_mn_major(type, values, shape.n, columns);
+  } else {
+    alignas(64) std::uint16_t values[kMatrixColumns][kMatrixDepth];
+    for (int n = 0; n < shape.n; ++n) {
+      for (int k = 0; k < kMatrixDepth; k += kChunkElements) {
+        std::memcpy(&values[n][k], operand_chunk(cta, descriptor, false, n, k / kChunkElements), 16);
+      }
+    }
+    arithmetic.columns_from_k_major(type, values, shape.n, columns);
+  }
+}
+
+// Keeps what disabled lanes of D hold.
+class DisabledLanes {
+ public:
+  DisabledLanes(const MatrixOperation& operation, TensorMemory::Column* d, int columns)
+      : d_(d), columns_(columns) {
+    for (int lane = 0; lane < kMatrixLanes; ++lane) {
+      if ((operation.disabled_lanes[lane / 32] >> lane % 32 & 1) != 0) lanes_.push_back(lane);
+    }
+    for (int c = 0; c < columns_; ++c) {
+      for (const int lane : lanes_) kept_.push_back(d_[c][lane]);
+    }
+  }
+  void restore() const {
+    auto kept = kept_.begin();
+    for (int c = 0; c < columns_; ++c) {
+      for (const int lane : lanes_) d_[c][lane] = *kept++;
+    }
+  }
+
+ private:
+  TensorMemory::Column* d_;
+  int columns_;
+  std::vector<int> lanes_;
+  std::vector<std::uint32_t> kept_;
+};
+
+void multiply(Cta& cta, const MatrixOperation& operation) {
+  const MatrixShape shape = decode_instruction_descriptor(operation.instruction);
+  thread_local RowBlock rows;
+  thread_local ColumnBlock columns;
+  read_rows(cta, operation, shape, &rows);
+  read_columns(cta, operation, shape, &columns);
+  TensorMemory::Column* d = cta.tensor_memory.column(operation.d & 0xffff);
+  const auto add = [&] {
+    matrix_arithmetic().multiply_add(rows, columns, operation.accumulate, lanes_of(shape), d);
+  };
+  const std::uint32_t* disabled = operation.disabled_lanes;
+  if ((disabled[0] | disabled[1] | disabled[2] | disabled[3]) == 0) {
+    add();
+    return;
+  }
+  const DisabledLanes kept(operation, d, shape.n);
+  add();
+  kept.restore();
+}
+
+void check_columns(Cta& cta, std::uint32_t address, int columns, const char* what) {
+  const std::uint32_t first = address & 0xffff;
+  if (address >> 16 != 0) {
+    throw Misuse(fmt::format("{} at tensor memory address {:#010x}; its lane must be 0", what, address));
+  }
+  if (!cta.tensor_memory.allocated(first, static_cast<std::uint32_t>(columns))) {
+    throw Misuse(fmt::format("{} in columns {} to {} of tensor memory, which are not all allocated", what,
+                             first, first + static_cast<std::uint32_t>(columns) - 1));
+  }
+}
+
+}  // namespace
+
+void check(Cta& cta, const MatrixOperation& operation) {
+  if (operation.kind == MatrixOperation::Kind::kCommit) {
+    if (operation.mbarrier % 8 != 0) {
+      throw Misuse(fmt::format("an mbarrier at shared address {:#x}, which is not a multiple of 8",
+                               operation.mbarrier));
+    }
+    cta.shared(operation.mbarrier, 8, "an mbarrier");
+    return;
+  }
+  const MatrixShape shape = decode_instruction_descriptor(operation.instruction);
+  check_columns(cta, operation.d, shape.n, "D");
+  decode_operand_descriptor(operation.b);
+  if (operation.a_in_tensor_memory) {
+    check_columns(cta, static_cast<std::uint32_t>(operation.a), kMatrixDepth / 2, "A");
+    if (shape.a_mn_major)
+      throw Misuse("A in tensor memory must be K-major (bit 15 of the instruction descriptor 0)");
+  } else {
+    decode_operand_descriptor(operation.a);
+  }
+}
+
+void perform(Cta& cta, const MatrixOperation& operation) {
+  if (operation.kind == MatrixOperation::Kind::kCommit) {
+    Mbarrier(cta.shared(operation.mbarrier)).arrive(1);
+  } else {
+    multiply(cta, operation);
+  }
+}
+
+}  // namespace flashback::emulator

@@ -1,0 +1,37 @@
+// The emulator's tensor map: 128 bytes of its own encoding, made and checked as the driver does it.
+#pragma once
+
+#include <cstdint>
+
+#include "device/device.h"
+
+namespace flashback::emulator {
+
+struct alignas(64) TensorMap {
+  static constexpr std::uint32_t kMagic = 0x50414d54;
+
+  std::uint32_t magic;
+  std::uint8_t element_bytes;
+  std::uint8_t type;     // ElementType
+  std::uint8_t swizzle;  // Swizzle
+  std::uint8_t rank;
+  // Kept free: programs that know of a defect of old drivers clear bit 21 of this word after encoding.
+  std::uint64_t reserved;
+  std::uint64_t base;
+  std::uint64_t strides[4];  // bytes, of dimensions 1 to 4
+  std::uint64_t dims[5];
+  std::uint16_t box[5];
+  std::uint16_t unused[3];
+
+  std::uint32_t box_bytes() const {
+    std::uint32_t bytes = element_bytes;
+    for (int i = 0; i < rank; ++i) bytes *= box[i];
+    return bytes;
+  }
+};
+static_assert(sizeof(TensorMap) == 128);
+
+// Writes the map of `request` to `map` (64-byte aligned), or says which rule it breaks.
+Status encode_tensor_map(const TensorMapRequest& request, void* map);
+
+}  // namespace flashback::emulator

@@ -1,0 +1,124 @@
+#include "emulator/machine/units/work_queue.h"
+
+#include "emulator/machine/cta.h"
+
+namespace flashback::emulator {
+
+void WorkQueue::reset(const Schedule& schedule, std::uint64_t seed) {
+  schedule_ = schedule;
+  random_ = Random(seed);
+  threads_.assign(std::size_t{32} * cta_.launch().warps(), {});
+  loads_.clear();
+  stores_.clear();
+  matrix_.clear();
+  copies_.clear();
+  matrix_instructions_ = 0;
+}
+
+template <class Work>
+void WorkQueue::take_effect(const Work& work) {
+  try {
+    perform(cta_, work);
+  } catch (const Misuse& misuse) {
+    throw Fault(misuse.what() + cta_.where(work.by.warp, *work.by.step));
+  }
+}
+
+void WorkQueue::submit(const Transfer& transfer) {
+  if (schedule_.completion == Completion::kEager) {
+    perform(cta_, transfer);
+  } else if (transfer.kind == Transfer::Kind::kLoad) {
+    loads_.push_back(transfer);
+  } else {
+    stores_.push_back(transfer);
+  }
+}
+
+void WorkQueue::submit(const MatrixOperation& operation) {
+  matrix_instructions_ += operation.kind == MatrixOperation::Kind::kMultiply;
+  if (schedule_.completion == Completion::kEager) {
+    perform(cta_, operation);
+  } else {
+    matrix_.push_back(operation);
+  }
+}
+
+void WorkQueue::submit(const ElementCopies& copies) {
+  if (schedule_.completion == Completion::kEager) {
+    perform(cta_, copies);
+  } else {
+    copies_.push_back(copies);
+  }
+}
+
+template <class Queue>
+void WorkQueue::run(Queue& queue, std::size_t index) {
+  const auto work = queue[index];
+  queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(index));
+  take_effect(work);
+}
+
+// Lazy: matrix work first, since others wait for its commits; what nobody may ever wait for, stores, last.
+bool WorkQueue::run_one() {
+  if (schedule_.completion == Completion::kRandom) return run_random();
+  if (!matrix_.empty()) {
+    run(matrix_, 0);
+  } else if (!copies_.empty()) {
+    run(copies_, 0);
+  } else if (!loads_.empty()) {
+    run(loads_, 0);
+  } else if (!stores_.empty()) {
+    run(stores_, 0);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool WorkQueue::run_random() {
+  const std::size_t choices = loads_.size() + !matrix_.empty() + !copies_.empty() + !stores_.empty();
+  if (choices == 0) return false;
+  std::size_t choice = random_.below(choices);
+  if (choice < loads_.size()) {
+    run(loads_, choice);
+    return true;
+  }
+  choice -= loads_.size();
+  if (!matrix_.empty() && choice-- == 0) {
+    run(matrix_, 0);
+  } else if (!copies_.empty() && choice-- == 0) {
+    run(copies_, 0);
+  } else {
+    // Any thread's oldest one.
+    std::size_t index = random_.below(stores_.size());
+    for (std::size_t earlier = 0; earlier < index; ++earlier) {
+      if (stores_[earlier].by.warp == stores_[index].by.warp &&
+          stores_[earlier].by.lane == stores_[index].by.lane) {
+        index = earlier;
+      }
+    }
+    run(stores_, index);
+  }
+  return true;
+}
+
+bool WorkQueue::bulk_groups_done(int warp, int lane, std::uint32_t allowed) const {
+  const std::uint32_t committed = thread(warp, lane).bulk_groups;
+  for (const Transfer& store : stores_) {
+    if (store.by.warp == warp && store.by.lane == lane && store.group + allowed < committed) return false;
+  }
+  return true;
+}
+
+bool WorkQueue::copy_groups_done(int warp, int lane, std::uint32_t allowed) const {
+  const std::uint32_t committed = thread(warp, lane).copy_groups;
+  for (const ElementCopies& copies : copies_) {
+    if (copies.by.warp == warp && !copies.is_arrival && (copies.mask >> lane & 1) != 0 &&
+        copies.group[lane] + allowed < committed) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace flashback::emulator

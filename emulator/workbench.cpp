@@ -1,0 +1,147 @@
+#include "emulator/workbench.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <map>
+
+#include "device/emulator.h"
+#include "emulator/machine/units/tensor_map.h"
+
+namespace flashback::emulator {
+namespace {
+
+// Allocations, each on pages of its own with a page that cannot be touched before and after it.
+class Allocations final : public GlobalMemory {
+ public:
+  Allocations() = default;
+  ~Allocations() override {
+    while (!ranges_.empty()) release(ranges_.begin()->first);
+  }
+  Allocations(const Allocations&) = delete;
+  Allocations& operator=(const Allocations&) = delete;
+
+  // 0 when the host has no memory for it. New memory holds 0xff bytes: NaN in every floating-point format.
+  Address allocate(std::size_t bytes) {
+    void* mapping =
+        mmap(nullptr, mapped_bytes(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapping == MAP_FAILED) return 0;
+    auto* first = static_cast<std::byte*>(mapping);
+    mprotect(first, page(), PROT_NONE);
+    mprotect(first + mapped_bytes(bytes) - page(), page(), PROT_NONE);
+    std::memset(first + page(), 0xff, bytes);
+    const auto address = reinterpret_cast<Address>(first + page());
+    ranges_.emplace(address, Range{address, address + bytes});
+    return address;
+  }
+  void release(Address address) {
+    const auto found = ranges_.find(address);
+    if (found == ranges_.end()) return;
+    munmap(reinterpret_cast<std::byte*>(address) - page(), mapped_bytes(found->second.end - address));
+    ranges_.erase(found);
+  }
+  Range range_of(Address address) const override {
+    auto after = ranges_.upper_bound(address);
+    if (after == ranges_.begin()) return {};
+    const Range range = std::prev(after)->second;
+    return address < range.end ? range : Range{};
+  }
+
+ private:
+  static std::size_t page() {
+    static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    return bytes;
+  }
+  static std::size_t mapped_bytes(std::size_t bytes) {
+    return (bytes + page() - 1) / page() * page() + 2 * page();
+  }
+
+  std::map<Address, Range> ranges_;
+};
+
+class EmulatorWorkbench final : public Workbench {
+ public:
+  explicit EmulatorWorkbench(const MachineOptions& options) : arch_(options.arch), machine_(options) {}
+
+  Arch arch() const override { return arch_; }
+  int multiprocessors() const override { return emulator::multiprocessors(arch_); }
+  Status encode(const TensorMapRequest& request, void* map) override {
+    return encode_tensor_map(request, map);
+  }
+
+  Status launch(const Launch& launch, Stream) override {
+    if (launch.image == nullptr || launch.entry == nullptr)
+      return invalid("a launch names neither image nor entry");
+    if (launch.image->arch != arch_) {
+      return invalid(fmt::format("{} is compiled for another architecture than the emulator was opened for",
+                                 launch.image->name));
+    }
+    return machine_.launch(launch.image->ptx, launch, allocations_);
+  }
+
+  Status fill(Address address, std::uint32_t value, std::size_t words, Stream) override {
+    if (Status held = check(address, words * sizeof value, "fill"); !held.ok()) return held;
+    if (address % sizeof value != 0)
+      return invalid(fmt::format("fill from {:#x}, which is not a multiple of 4", address));
+    std::fill_n(reinterpret_cast<std::uint32_t*>(address), words, value);
+    return {};
+  }
+
+  Status allocate(std::size_t bytes, Address* address) override {
+    if (bytes == 0) return invalid("an allocation of 0 bytes");
+    *address = allocations_.allocate(bytes);
+    if (*address == 0)
+      return device_failure(fmt::format("the host has no {} bytes for an allocation", bytes));
+    return {};
+  }
+  void release(Address address) override { allocations_.release(address); }
+
+  Status upload(Address to, std::span<const std::byte> from, Stream) override {
+    if (Status held = check(to, from.size(), "upload"); !held.ok()) return held;
+    std::memcpy(reinterpret_cast<void*>(to), from.data(), from.size());
+    return {};
+  }
+  Status download(std::span<std::byte> to, Address from, Stream) override {
+    if (Status held = check(from, to.size(), "download"); !held.ok()) return held;
+    std::memcpy(to.data(), reinterpret_cast<const void*>(from), to.size());
+    return {};
+  }
+  Status wait(Stream) override { return {}; }
+
+  Status mark(int which, Stream) override {
+    if (which != 0 && which != 1) return invalid(fmt::format("mark {}; there are 0 and 1", which));
+    marks_[which] = std::chrono::steady_clock::now();
+    return {};
+  }
+  Status elapsed(double* milliseconds) override {
+    *milliseconds = std::chrono::duration<double, std::milli>(marks_[1] - marks_[0]).count();
+    return {};
+  }
+  Status executed(Executed* executed) override {
+    const Statistics statistics = machine_.statistics();
+    *executed = {statistics.warp_instructions, statistics.matrix_instructions, statistics.ctas};
+    return {};
+  }
+
+ private:
+  Status check(Address address, std::size_t bytes, const char* what) const {
+    if (bytes == 0 || allocations_.contains(address, bytes)) return {};
+    return invalid(fmt::format("{} of {} bytes at {:#x}; no allocation holds them", what, bytes, address));
+  }
+
+  Arch arch_;
+  Allocations allocations_;
+  Machine machine_;
+  std::chrono::steady_clock::time_point marks_[2];
+};
+
+}  // namespace
+
+std::unique_ptr<Workbench> make_workbench(const MachineOptions& options) {
+  return std::make_unique<EmulatorWorkbench>(options);
+}
+
+}  // namespace flashback::emulator
