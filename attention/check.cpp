@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "attention/kernel_table.h"
+#include "attention/plan.h"
 
 namespace flashback {
 namespace {
@@ -20,7 +21,6 @@ constexpr std::int64_t kMaxRows =
     (1LL << 31) - 128;  // rows are 32-bit numbers in the kernels, rounded up to a tile
 constexpr std::int64_t kMaxStride = (1LL << 39) - 8;  // elements: a tensor map's strides are below 2^40 bytes
 constexpr std::int64_t kVector = 8;                   // elements in 16 bytes
-constexpr std::size_t kWorkspaceAlignment = 256;
 
 Status at_least_one(const char* argument, std::int64_t value) {
   if (value >= 1) return {};
@@ -116,11 +116,10 @@ class Candidates {
 
 Status compiled(const Problem& problem, Arch arch) {
   const auto word = [](auto value) { return name(value); };
-  const auto number = [](int value) { return value; };
-  const auto head_dim = static_cast<int>(std::clamp<std::int64_t>(problem.shape.head_dim, 0, 1 << 20));
+  const auto number = [](std::int64_t value) { return value; };
   Candidates candidates;
   Status s = candidates.narrow_arch(arch);
-  if (s.ok()) s = candidates.narrow("head_dim", &Kernel::head_dim, head_dim, number);
+  if (s.ok()) s = candidates.narrow("head_dim", &Kernel::head_dim, problem.shape.head_dim, number);
   if (s.ok()) s = candidates.narrow("dtype", &Kernel::dtype, problem.dtype, word);
   if (s.ok()) s = candidates.narrow("mask", &Kernel::mask, problem.mask, word);
   if (s.ok()) s = candidates.narrow("tensor_memory", &Kernel::tensor_memory, problem.tensor_memory, word);
@@ -149,9 +148,9 @@ Status stride(const char* tensor, const Axis& axis, std::int64_t unit) {
   const std::int64_t value = axis.stride;
   if (value >= 0 && value <= kMaxStride && value % unit == 0) return {};
   const std::int64_t nearest = std::clamp((value < 0 ? 0 : value) / unit * unit, std::int64_t{0}, kMaxStride);
-  return invalid(
-      fmt::format("{}.{} is {}; it must be a multiple of {} elements from 0 to {}; nearest accepted: {}",
-                  tensor, axis.stride_name, value, unit, kMaxStride, nearest));
+  return invalid(fmt::format("{}.{} is {}; it must be from 0 to {} elements{}; nearest accepted: {}", tensor,
+                             axis.stride_name, value, kMaxStride,
+                             unit == 1 ? "" : fmt::format(" and a multiple of {}", unit), nearest));
 }
 
 // The last element must have an address: data + 2 * (sum of (size - 1) * stride) stays below 2^63.
@@ -241,7 +240,6 @@ Status check_shape(const Problem& problem, Arch arch) {
   Status s = at_least_one("batch", shape.batch);
   if (s.ok()) s = at_least_one("heads", shape.heads);
   if (s.ok()) s = at_least_one("kv_heads", shape.kv_heads);
-  if (s.ok()) s = at_least_one("head_dim", shape.head_dim);
   if (s.ok()) s = length("seqlen_q", shape.seqlen_q);
   if (s.ok()) s = length("seqlen_k", shape.seqlen_k);
   if (s.ok()) s = compiled(problem, arch);

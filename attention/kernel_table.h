@@ -22,7 +22,7 @@ struct Entry {
 struct Kernel {
   Arch arch;
   Direction direction;
-  int head_dim;
+  std::int64_t head_dim;
   Dtype dtype;
   Mask mask;
   TensorMemory tensor_memory;

@@ -46,7 +46,7 @@ common::View view(const Tensor& t) {
 // (channel, row, head, batch), fastest first. The stride of an axis of size 1 is never used but must be
 // legal: that of packed channels is.
 TensorMapRequest tensor_map(const Tensor& t, const Problem& problem, std::int64_t rows, std::int64_t heads,
-                            int box_channels, int box_rows, Swizzle swizzle) {
+                            std::int64_t box_channels, int box_rows, Swizzle swizzle) {
   const Shape& shape = problem.shape;
   auto bytes = [&](std::int64_t size, std::int64_t stride) {
     return static_cast<std::uint64_t>(2 * (size == 1 ? shape.head_dim : stride));

@@ -1,0 +1,212 @@
+// Every rule of check.cpp: a problem that breaks only it, and the sentence.
+#include "attention/check.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "attention/launch.h"
+
+namespace flashback {
+namespace {
+
+Problem acceptable() {
+  Problem p;
+  p.shape = {.batch = 2, .heads = 3, .kv_heads = 3, .seqlen_q = 100, .seqlen_k = 200, .head_dim = 64};
+  p.tensors = packed_tensors(p.shape);
+  Address next = 0x7f0000000000;
+  for (Address* address :
+       {&p.tensors.q.data, &p.tensors.k.data, &p.tensors.v.data, &p.tensors.out.data, &p.tensors.dout.data,
+        &p.tensors.lse.data, &p.tensors.dq.data, &p.tensors.dk.data, &p.tensors.dv.data, &p.workspace}) {
+    *address = next;
+    next += 1 << 24;
+  }
+  p.workspace_bytes = 1 << 24;
+  return p;
+}
+
+Status check(const Problem& problem, Arch arch = Arch::kSm100) {
+  Plan plan;
+  return make_bound_plan(arch, problem, &plan);
+}
+
+struct Refusal {
+  const char* rule;
+  Code code;
+  std::function<void(Problem&)> breach;
+  const char* sentence;
+};
+
+void PrintTo(const Refusal& refusal, std::ostream* out) {
+  *out << refusal.rule;
+}
+
+class Refused : public testing::TestWithParam<Refusal> {};
+
+TEST_P(Refused, InWords) {
+  Problem p = acceptable();
+  GetParam().breach(p);
+  const Status s = check(p);
+  EXPECT_EQ(s.code(), GetParam().code);
+  EXPECT_EQ(s.sentence(), GetParam().sentence);
+}
+
+const Refusal kShapes[] = {
+    {"batch", Code::kInvalid, [](Problem& p) { p.shape.batch = 0; },
+     "batch is 0; it must be at least 1; nearest accepted: 1"},
+    {"heads", Code::kInvalid, [](Problem& p) { p.shape.heads = -4; },
+     "heads is -4; it must be at least 1; nearest accepted: 1"},
+    {"kv_heads", Code::kInvalid, [](Problem& p) { p.shape.kv_heads = 0; },
+     "kv_heads is 0; it must be at least 1; nearest accepted: 1"},
+    {"head_dim_negative", Code::kUnsupported, [](Problem& p) { p.shape.head_dim = -64; },
+     "head_dim is -64; no backward kernel for sm100 takes it yet; accepted: 64"},
+    {"head_dim", Code::kUnsupported, [](Problem& p) { p.shape.head_dim = 72; },
+     "head_dim is 72; no backward kernel for sm100 takes it yet; accepted: 64"},
+    {"head_dim_huge", Code::kUnsupported, [](Problem& p) { p.shape.head_dim = (1LL << 32) + 64; },
+     "head_dim is 4294967360; no backward kernel for sm100 takes it yet; accepted: 64"},
+    {"seqlen_q_negative", Code::kInvalid, [](Problem& p) { p.shape.seqlen_q = -1; },
+     "seqlen_q is -1; it must not be negative; nearest accepted: 1"},
+    {"seqlen_q_zero", Code::kUnsupported, [](Problem& p) { p.shape.seqlen_q = 0; },
+     "seqlen_q is 0; sequences without rows are not supported yet; nearest accepted: 1 (with no rows the "
+     "gradients are "
+     "empty or zero: skip the call)"},
+    {"seqlen_k_zero", Code::kUnsupported, [](Problem& p) { p.shape.seqlen_k = 0; },
+     "seqlen_k is 0; sequences without rows are not supported yet; nearest accepted: 1 (with no rows the "
+     "gradients are "
+     "empty or zero: skip the call)"},
+    {"seqlen_k_huge", Code::kUnsupported, [](Problem& p) { p.shape.seqlen_k = 1LL << 31; },
+     "seqlen_k is 2147483648; the kernels count rows in 32 bits; nearest accepted: 2147483520"},
+    {"kv_heads_divides", Code::kInvalid, [](Problem& p) { p.shape.kv_heads = 2; },
+     "kv_heads is 2; it must divide heads, which is 3, and grouped queries are not supported yet; nearest "
+     "accepted: 3"},
+    {"grouped_queries", Code::kUnsupported, [](Problem& p) { p.shape.kv_heads = 1; },
+     "kv_heads is 1 and heads is 3; grouped queries are not supported yet, so the two must be equal; nearest "
+     "accepted: 3"},
+    {"dtype", Code::kUnsupported, [](Problem& p) { p.dtype = Dtype::kF16; },
+     "dtype is fp16; no backward kernel for sm100 takes it yet; accepted: bf16"},
+    {"batch_grid", Code::kUnsupported, [](Problem& p) { p.shape.batch = 65536; },
+     "batch is 65536; a launch takes at most 65535; nearest accepted: 65535 (split the call)"},
+    {"heads_grid", Code::kUnsupported, [](Problem& p) { p.shape.heads = p.shape.kv_heads = 70000; },
+     "heads is 70000; a launch takes at most 65535; nearest accepted: 65535 (split the call)"},
+    {"workspace_overflow", Code::kInvalid,
+     [](Problem& p) {
+       p.shape.batch = p.shape.heads = p.shape.kv_heads = 65535;
+       p.shape.seqlen_q = 1LL << 30;
+     },
+     "batch 65535 with heads 65535 and seqlen_q 1073741824 needs more than 2^63 bytes of workspace; split "
+     "the call"},
+    {"scale_nan", Code::kInvalid, [](Problem& p) { p.scale = std::nanf(""); },
+     "scale is nan; it must be finite; accepted: 0, which means 1 / sqrt(head_dim), or a number"},
+    {"scale_infinite", Code::kInvalid, [](Problem& p) { p.scale = -std::numeric_limits<float>::infinity(); },
+     "scale is -inf; it must be finite; accepted: 0, which means 1 / sqrt(head_dim), or a number"},
+};
+
+const Refusal kTensors[] = {
+    {"null", Code::kInvalid, [](Problem& p) { p.tensors.k.data = 0; },
+     "k.data is null; it must point to device memory"},
+    {"null_lse", Code::kInvalid, [](Problem& p) { p.tensors.lse.data = 0; },
+     "lse.data is null; it must point to device memory"},
+    {"null_dv", Code::kInvalid, [](Problem& p) { p.tensors.dv.data = 0; },
+     "dv.data is null; it must point to device memory"},
+    {"alignment", Code::kInvalid, [](Problem& p) { p.tensors.dout.data = 0x7f0000000008; },
+     "dout.data is 0x7f0000000008; it must be a multiple of 16 bytes; nearest accepted: 0x7f0000000000"},
+    {"alignment_lse", Code::kInvalid, [](Problem& p) { p.tensors.lse.data = 0x7f0000000002; },
+     "lse.data is 0x7f0000000002; it must be a multiple of 4 bytes; nearest accepted: 0x7f0000000000"},
+    {"stride", Code::kInvalid, [](Problem& p) { p.tensors.q.row_stride = 196; },
+     "q.row_stride is 196; it must be from 0 to 549755813880 elements and a multiple of 8; nearest accepted: "
+     "192"},
+    {"stride_negative", Code::kInvalid, [](Problem& p) { p.tensors.v.head_stride = -64; },
+     "v.head_stride is -64; it must be from 0 to 549755813880 elements and a multiple of 8; nearest "
+     "accepted: 0"},
+    {"stride_huge", Code::kInvalid, [](Problem& p) { p.tensors.out.batch_stride = 1LL << 39; },
+     "out.batch_stride is 549755813888; it must be from 0 to 549755813880 elements and a multiple of 8; "
+     "nearest "
+     "accepted: "
+     "549755813880"},
+    {"stride_lse", Code::kInvalid, [](Problem& p) { p.tensors.lse.head_stride = -1; },
+     "lse.head_stride is -1; it must be from 0 to 549755813880 elements; nearest accepted: "
+     "0"},
+    {"reach", Code::kInvalid,
+     [](Problem& p) {
+       p.shape.seqlen_k = 1 << 28;
+       p.tensors.k.row_stride = (1LL << 39) - 8;
+     },
+     "k reaches past the end of the address space with its strides; they are in elements"},
+    {"overlap_rows", Code::kInvalid, [](Problem& p) { p.tensors.dq.row_stride = 128; },
+     "dq.row_stride is 128; elements of an output must not overlap, and the axes inside this one cover 192 "
+     "elements; "
+     "nearest accepted: 192"},
+    {"overlap_broadcast", Code::kInvalid, [](Problem& p) { p.tensors.dk.batch_stride = 0; },
+     "dk.batch_stride is 0; elements of an output must not overlap, and the axes inside this one cover 64 "
+     "elements; "
+     "nearest accepted: 64"},
+    {"same_output", Code::kInvalid, [](Problem& p) { p.tensors.dk.data = p.tensors.dv.data; },
+     "dk.data and dv.data are both 0x7f0008000000; an output needs memory of its own"},
+    {"in_place", Code::kInvalid, [](Problem& p) { p.tensors.dq.data = p.tensors.q.data; },
+     "dq.data and q.data are both 0x7f0000000000; an output needs memory of its own"},
+    {"workspace_null", Code::kInvalid, [](Problem& p) { p.workspace = 0; },
+     "workspace is null; it must point to device memory"},
+    {"workspace_alignment", Code::kInvalid, [](Problem& p) { p.workspace += 128; },
+     "workspace is 0x7f0009000080; it must be a multiple of 256 bytes; nearest accepted: 0x7f0009000000"},
+    {"workspace_bytes", Code::kInvalid, [](Problem& p) { p.workspace_bytes = 202751; },
+     "workspace_bytes is 202751; this problem needs at least 202752 (flashback_backward_workspace tells)"},
+};
+
+std::string rule(const testing::TestParamInfo<Refusal>& info) {
+  return info.param.rule;
+}
+INSTANTIATE_TEST_SUITE_P(Shape, Refused, testing::ValuesIn(kShapes), rule);
+INSTANTIATE_TEST_SUITE_P(Tensors, Refused, testing::ValuesIn(kTensors), rule);
+
+TEST(Check, AcceptsTheProblemThatTheRefusalsStartFrom) {
+  EXPECT_EQ(check(acceptable()).sentence(), "");
+}
+
+TEST(Check, RefusesAnArchitectureWithoutKernels) {
+  const Status s = check(acceptable(), Arch::kSm90);
+  EXPECT_EQ(s.code(), Code::kUnsupported);
+  EXPECT_EQ(s.sentence(), "arch is sm90; no backward kernel takes it yet; accepted: sm100");
+}
+
+TEST(Check, TheShapeNeedsNoTensors) {
+  Problem p = acceptable();
+  p.tensors = {};
+  p.workspace = 0;
+  Plan plan;
+  EXPECT_EQ(make_plan(Arch::kSm100, p, &plan).sentence(), "");
+}
+
+TEST(Check, IgnoresTheStrideOfAnAxisOfSizeOne) {
+  Problem p = acceptable();
+  p.shape.batch = p.shape.heads = p.shape.kv_heads = 1;
+  p.tensors.q.batch_stride = -7;
+  p.tensors.dq.head_stride = 3;
+  p.tensors.lse.batch_stride = -1;
+  EXPECT_EQ(check(p).sentence(), "");
+}
+
+TEST(Check, AcceptsHeadsOutsideRowsAndBroadcastInputs) {
+  Problem p = acceptable();
+  p.tensors.q = {
+      .data = p.tensors.q.data, .batch_stride = 3 * 100 * 64, .row_stride = 64, .head_stride = 100 * 64};
+  p.tensors.dq = {
+      .data = p.tensors.dq.data, .batch_stride = 3 * 100 * 64, .row_stride = 64, .head_stride = 100 * 64};
+  p.tensors.dout.batch_stride = 0;
+  EXPECT_EQ(check(p).sentence(), "");
+}
+
+TEST(Check, AcceptsGradientsInterleavedInOnePackedTensor) {
+  Problem p = acceptable();
+  p.shape.seqlen_k = p.shape.seqlen_q;
+  const std::int64_t row = 3 * 3 * 64;  // of dq, dk and dv, three heads each
+  const Address base = p.tensors.dq.data;
+  p.tensors.dq = {.data = base, .batch_stride = 100 * row, .row_stride = row, .head_stride = 64};
+  p.tensors.dk = {.data = base + 2 * 192, .batch_stride = 100 * row, .row_stride = row, .head_stride = 64};
+  p.tensors.dv = {.data = base + 2 * 384, .batch_stride = 100 * row, .row_stride = row, .head_stride = 64};
+  EXPECT_EQ(check(p).sentence(), "");
+}
+
+}  // namespace
+}  // namespace flashback

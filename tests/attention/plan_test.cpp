@@ -1,0 +1,175 @@
+// What a plan says for given shapes, against numbers worked out by hand.
+#include "attention/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <set>
+#include <vector>
+
+#include "attention/launch.h"
+
+namespace flashback {
+namespace {
+
+Problem problem(const Shape& shape) {
+  Problem p;
+  p.shape = shape;
+  p.tensors = packed_tensors(shape);
+  return p;
+}
+
+Plan planned(const Problem& p) {
+  Plan plan;
+  const Status s = make_plan(Arch::kSm100, p, &plan);
+  EXPECT_EQ(s.sentence(), "");
+  return plan;
+}
+
+void expect_grid(const PlannedLaunch& launch, std::uint32_t x, std::uint32_t y, std::uint32_t z) {
+  EXPECT_EQ(launch.grid.x, x) << launch.step;
+  EXPECT_EQ(launch.grid.y, y) << launch.step;
+  EXPECT_EQ(launch.grid.z, z) << launch.step;
+}
+
+TEST(Plan, OneCtaForEachTileHeadAndBatch) {
+  const Plan plan = planned(problem({2, 3, 3, 129, 400, 64}));
+  ASSERT_EQ(plan.launches[0].step, "preprocess");
+  expect_grid(plan.launches[0], 2, 3, 2);
+  ASSERT_EQ(plan.launches[1].step, "main");
+  expect_grid(plan.launches[1], 4, 3, 2);
+  ASSERT_EQ(plan.launches[2].step, "postprocess");
+  expect_grid(plan.launches[2], 2, 3, 2);
+  EXPECT_EQ(plan.launches[0].block.x, 256u);
+  EXPECT_EQ(plan.launches[1].block.x, 512u);
+  EXPECT_GE(plan.launches[1].shared_bytes, 150000u);
+  EXPECT_LE(plan.launches[1].shared_bytes, 232448u) << "what a CTA of sm_100 may have";
+}
+
+TEST(Plan, WorkspacePartsFollowEachOther) {
+  const Plan plan = planned(problem({1, 1, 1, 1, 1, 64}));
+  EXPECT_EQ(plan.workspace.lse_log2.offset, 0u);
+  EXPECT_EQ(plan.workspace.lse_log2.bytes, 512u);
+  EXPECT_EQ(plan.workspace.delta.offset, 512u);
+  EXPECT_EQ(plan.workspace.dq_accum.offset, 1024u);
+  EXPECT_EQ(plan.workspace.dq_accum.bytes, 32768u);
+  EXPECT_EQ(plan.workspace.bytes, 33792u);
+}
+
+TEST(Plan, SizesOfLargeProblemsDoNotWrap) {
+  const Plan plan = planned(problem({4, 64, 64, 1 << 20, 1 << 20, 64}));
+  EXPECT_EQ(plan.workspace.dq_accum.bytes, 4ull * 4 * 64 * (1 << 20) * 64);
+  const TensorMapRequest& q = plan.maps[0].request;
+  EXPECT_EQ(q.strides[2], 2ull * 64 * 64 * (1 << 20));
+}
+
+TEST(Plan, ParametersCarryTheProblem) {
+  Problem p = problem({2, 3, 3, 129, 400, 64});
+  p.workspace = 0x100000;
+  p.tensors.lse.data = 0x200000;
+  const Plan plan = planned(p);
+  const auto& pre = std::get<common::PreprocessParameters>(plan.launches[0].parameters);
+  const auto& main = std::get<sm100::backward::Parameters>(plan.launches[1].parameters);
+  const auto& post = std::get<common::PostprocessParameters>(plan.launches[2].parameters);
+  EXPECT_EQ(main.q_rows, 129);
+  EXPECT_EQ(main.k_rows, 400);
+  EXPECT_EQ(main.q_rows_padded, 256);
+  EXPECT_EQ(main.heads, 3);
+  EXPECT_EQ(main.scale, 0.125f);
+  EXPECT_FLOAT_EQ(main.scale_log2, 0.18033688f);
+  EXPECT_EQ(post.scale, 0.125f);
+  EXPECT_EQ(pre.lse, reinterpret_cast<const float*>(0x200000));
+  EXPECT_EQ(pre.lse_batch_stride, 3 * 129);
+  EXPECT_EQ(pre.lse_head_stride, 129);
+  EXPECT_EQ(main.lse_log2, reinterpret_cast<const float*>(0x100000));
+  EXPECT_EQ(pre.lse_log2, main.lse_log2);
+  EXPECT_EQ(pre.delta, main.delta);
+  EXPECT_EQ(pre.dq_accum, main.dq_accum);
+  EXPECT_EQ(post.dq_accum, main.dq_accum);
+  EXPECT_EQ(main.delta - main.lse_log2, 2 * 3 * 256);
+}
+
+TEST(Plan, AnUnboundPlanHasNoPointers) {
+  const Plan plan = planned(problem({1, 1, 1, 8, 8, 64}));
+  EXPECT_EQ(std::get<sm100::backward::Parameters>(plan.launches[1].parameters).dq_accum, nullptr);
+  EXPECT_EQ(plan.maps[0].request.base, 0u);
+}
+
+TEST(Plan, MapsTakeTheTensorsStrides) {
+  Problem p = problem({2, 3, 3, 129, 400, 64});
+  p.tensors.dout = {.data = 0x10000, .batch_stride = 88888, .row_stride = 72, .head_stride = 9288};
+  const Plan plan = planned(p);
+  const PlannedMap& dout = plan.maps[3];
+  ASSERT_EQ(dout.tensor, "dout");
+  const TensorMapRequest& r = dout.request;
+  EXPECT_EQ(r.base, 0x10000u);
+  EXPECT_EQ(r.rank, 4);
+  EXPECT_EQ(std::vector<std::uint64_t>(r.dims, r.dims + 4), (std::vector<std::uint64_t>{64, 129, 3, 2}));
+  EXPECT_EQ(std::vector<std::uint64_t>(r.strides, r.strides + 3),
+            (std::vector<std::uint64_t>{144, 18576, 177776}));
+  EXPECT_EQ(std::vector<std::uint32_t>(r.box, r.box + 4), (std::vector<std::uint32_t>{64, 128, 1, 1}));
+  EXPECT_EQ(r.swizzle, Swizzle::k128);
+
+  const TensorMapRequest& dk = plan.maps[4].request;
+  EXPECT_EQ(std::vector<std::uint64_t>(dk.dims, dk.dims + 4), (std::vector<std::uint64_t>{64, 400, 3, 2}));
+  EXPECT_EQ(std::vector<std::uint32_t>(dk.box, dk.box + 4), (std::vector<std::uint32_t>{32, 128, 1, 1}));
+  EXPECT_EQ(dk.swizzle, Swizzle::k64);
+}
+
+TEST(Plan, AnAxisOfSizeOneGetsALegalStride) {
+  Problem p = problem({1, 1, 1, 129, 1, 64});
+  p.tensors.q.batch_stride = 0;
+  p.tensors.q.head_stride = -5;
+  p.tensors.k.row_stride = 1;
+  const Plan plan = planned(p);
+  EXPECT_EQ(plan.maps[0].request.strides[1], 128u);
+  EXPECT_EQ(plan.maps[0].request.strides[2], 128u);
+  EXPECT_EQ(plan.maps[1].request.strides[0], 128u);
+}
+
+TEST(Plan, MapsFillTheWholeOfTheParametersForThem) {
+  const Plan plan = planned(problem({1, 1, 1, 8, 8, 64}));
+  std::set<std::size_t> offsets;
+  for (const PlannedMap& map : plan.maps) offsets.insert(map.offset);
+  EXPECT_EQ(offsets, (std::set<std::size_t>{0, 128, 256, 384, 512, 640}));
+}
+
+TEST(Plan, TextNamesWhatRunsAndWhatItNeeds) {
+  const std::string text = to_text(planned(problem({2, 3, 3, 129, 400, 64})));
+  for (const char* part : {"preprocess_sm100_d64_bf16", "backward_sm100_d64_bf16_dense_split_warp",
+                           "postprocess_sm100_d64_bf16", "grid 4 x 3 x 2", "block 512 x 1 x 1",
+                           "dims 64 x 129 x 3 x 2", "box 32 x 128 x 1 x 1", "workspace: 405504 bytes"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is missing in\n" << text;
+  }
+}
+
+TEST(KernelTable, NamesAreUniqueAndTheImagesHoldThem) {
+  std::set<std::string> names;
+  for (const Kernel& kernel : kernel_table()) {
+    EXPECT_TRUE(names.insert(kernel.main.name).second) << kernel.main.name;
+    for (const Entry* entry : {&kernel.preprocess, &kernel.main, &kernel.postprocess}) {
+      const KernelImage* image = find_image(entry->image);
+      ASSERT_NE(image, nullptr) << entry->image;
+      EXPECT_EQ(image->arch, kernel.arch);
+      EXPECT_NE(image->ptx.find(".entry " + entry->name + "("), std::string_view::npos) << entry->name;
+      const std::string_view cubin(reinterpret_cast<const char*>(image->cubin.data()), image->cubin.size());
+      EXPECT_NE(cubin.find(entry->name), std::string_view::npos) << entry->name;
+    }
+  }
+  EXPECT_EQ(names.size(), 8u);
+}
+
+TEST(KernelTable, FindsTheRowOfEveryVariant) {
+  for (const Kernel& kernel : kernel_table()) {
+    Problem p = problem({1, 1, 1, 8, 8, kernel.head_dim});
+    p.dtype = kernel.dtype;
+    p.mask = kernel.mask;
+    p.tensor_memory = kernel.tensor_memory;
+    p.signal = kernel.signal;
+    EXPECT_EQ(find_kernel(kernel.arch, kernel.direction, p), &kernel);
+  }
+}
+
+}  // namespace
+}  // namespace flashback

@@ -1,0 +1,142 @@
+// The judge must let right gradients pass and stop wrong ones, each for its own reason.
+#include "attention/tolerance.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "attention/reference/reference.h"
+#include "attention/reference/rounding.h"
+
+namespace flashback {
+namespace {
+
+using namespace reference;
+
+constexpr Extent kExtent{.batch = 2, .rows = 130, .heads = 2, .channels = 64};
+
+struct Gradient {
+  std::vector<float> g;  // the exact one, rounded once
+  std::vector<double> ref;
+  std::vector<float> ref16;
+
+  Gradient() {
+    const Shape shape{.batch = 2, .heads = 2, .kv_heads = 2, .seqlen_q = 130, .seqlen_k = 90};
+    const Question question{shape, Mask::kDense, 0.125};
+    const Inputs inputs = make_inputs(Data::kNormal, shape, Dtype::kBf16, question.scale, 5);
+    ref = exact(question, inputs).dq;
+    ref16 = sixteen_bit(question, inputs, Dtype::kBf16).dq;
+    for (double value : ref) g.push_back(round_to(Dtype::kBf16, static_cast<float>(value)));
+  }
+  Verdict verdict() const { return judge(g, ref, ref16, kExtent, Dtype::kBf16); }
+  std::size_t at(std::int64_t b, std::int64_t r, std::int64_t h, std::int64_t c) const {
+    return ((b * kExtent.rows + r) * kExtent.heads + h) * kExtent.channels + c;
+  }
+};
+
+TEST(Tolerance, TheExactAnswerRoundedOncePasses) {
+  const Verdict v = Gradient().verdict();
+  EXPECT_TRUE(v.ok) << v.sentence;
+  EXPECT_LT(v.max_abs, v.limit);
+  EXPECT_LT(v.block_ratio, 0.5);
+  EXPECT_GT(v.rel, 0);
+  EXPECT_LT(v.rel, 0x1p-8);
+}
+
+TEST(Tolerance, TheSixteenBitAnswerPasses) {
+  Gradient t;
+  t.g = t.ref16;
+  const Verdict v = t.verdict();
+  EXPECT_TRUE(v.ok) << v.sentence;
+  EXPECT_LE(v.block_ratio, 0.5);
+}
+
+// The limit by hand: 2 * 0.25 + 2 * floor, where 1 + 0.3 and 1.3 - 0.3 in bf16 give 1.296875 and 1.
+TEST(Tolerance, TheLimitIsTheRule) {
+  const Extent one{1, 1, 1, 1};
+  const double ref[] = {1};
+  const float ref16[] = {1.25f}, g[] = {1.5f}, beyond[] = {1.515625f};
+  const Verdict v = judge(g, ref, ref16, one, Dtype::kBf16);
+  EXPECT_EQ(v.limit, 0.5);
+  EXPECT_TRUE(v.ok);
+  EXPECT_EQ(v.max_abs, 0.5);
+  EXPECT_EQ(v.rel, 0.5);
+  EXPECT_FALSE(judge(beyond, ref, ref16, one, Dtype::kBf16).ok);
+}
+
+// 0 + 0.3 is 0.30078125 in bf16; less 0.3 it is 0.00078125, in bf16 0.0007820129; twice that is the floor.
+TEST(Tolerance, TheFloorIsEvaluatedInTheFormat) {
+  const Extent one{1, 1, 1, 1};
+  const double ref[] = {0};
+  const float zero[] = {0};
+  EXPECT_FLOAT_EQ(judge(zero, ref, zero, one, Dtype::kBf16).limit, 2 * 0.0007820129f);
+  EXPECT_LT(judge(zero, ref, zero, one, Dtype::kF16).limit, 2e-4);
+}
+
+TEST(Tolerance, OneWrongElementFailsAndIsNamed) {
+  Gradient t;
+  const std::size_t wrong = t.at(1, 100, 0, 17);
+  t.g[wrong] += static_cast<float>(1.01 * t.verdict().limit);
+  const Verdict v = t.verdict();
+  EXPECT_FALSE(v.ok);
+  EXPECT_EQ(v.worst, (std::array<std::int64_t, 4>{1, 100, 0, 17}));
+  EXPECT_NE(v.sentence.find("batch 1, row 100, head 0, channel 17"), std::string::npos) << v.sentence;
+}
+
+// A small error everywhere in one block stays below the limit of an element and is found in the block.
+TEST(Tolerance, ABlockThatIsWrongAsAWholeFails) {
+  Gradient t;
+  const float step = static_cast<float>(0.8 * t.verdict().limit);
+  for (std::int64_t row = 64; row < 128; ++row) {
+    for (std::int64_t c = 0; c < 64; ++c) {
+      const std::size_t i = t.at(1, row, 1, c);
+      t.g[i] = static_cast<float>(t.ref[i]) + (c % 2 ? step : -step);
+    }
+  }
+  const Verdict v = t.verdict();
+  EXPECT_LT(v.max_abs, v.limit);
+  EXPECT_FALSE(v.ok);
+  EXPECT_GT(v.block_ratio, 1);
+  EXPECT_EQ(v.worst_block, (std::array<std::int64_t, 3>{1, 1, 64}));
+  EXPECT_NE(v.sentence.find("rows 64 to 127 of batch 1, head 1"), std::string::npos) << v.sentence;
+}
+
+TEST(Tolerance, TheLastShortBlockCounts) {
+  Gradient t;
+  const float step = static_cast<float>(0.8 * t.verdict().limit);
+  for (std::int64_t row = 128; row < 130; ++row) {
+    for (std::int64_t c = 0; c < 64; ++c)
+      t.g[t.at(0, row, 0, c)] = static_cast<float>(t.ref[t.at(0, row, 0, c)]) + step;
+  }
+  const Verdict v = t.verdict();
+  EXPECT_FALSE(v.ok);
+  EXPECT_EQ(v.worst_block, (std::array<std::int64_t, 3>{0, 0, 128}));
+}
+
+TEST(Tolerance, NanAndInfinityFailAnywhere) {
+  for (float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+    Gradient t;
+    t.g[t.at(0, 3, 1, 2)] = bad;
+    const Verdict v = t.verdict();
+    EXPECT_FALSE(v.ok);
+    EXPECT_EQ(v.worst, (std::array<std::int64_t, 4>{0, 3, 1, 2}));
+    EXPECT_NE(v.sentence, "");
+  }
+}
+
+TEST(Tolerance, ZerosWhereTheGradientIsNotFail) {
+  Gradient t;
+  std::fill(t.g.begin(), t.g.end(), 0.0f);
+  EXPECT_FALSE(t.verdict().ok);
+}
+
+TEST(Tolerance, SizesThatDifferFail) {
+  Gradient t;
+  t.g.pop_back();
+  EXPECT_FALSE(t.verdict().ok);
+  EXPECT_NE(t.verdict().sentence, "");
+}
+
+}  // namespace
+}  // namespace flashback
