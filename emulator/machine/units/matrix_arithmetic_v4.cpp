@@ -1,0 +1,17 @@
+// Matrix arithmetic in AVX-512: 16 lanes a vector.
+#include "emulator/machine/units/matrix_step.h"
+
+namespace flashback::emulator {
+
+const MatrixArithmetic* matrix_arithmetic_v4() {
+  static constexpr MatrixArithmetic kAvx512 = {"AVX-512",
+                                               rows_from_k_major,
+                                               rows_from_mn_major,
+                                               rows_from_tensor_memory,
+                                               columns_from_k_major,
+                                               columns_from_mn_major,
+                                               multiply_add};
+  return __builtin_cpu_supports("x86-64-v4") ? &kAvx512 : nullptr;
+}
+
+}  // namespace flashback::emulator
