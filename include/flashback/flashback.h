@@ -1,10 +1,13 @@
-/* flashback: gradients of attention on NVIDIA Blackwell (and Hopper), and an emulator that runs its kernels anywhere.
+/* flashback: gradients of attention on NVIDIA Blackwell (and Hopper), and an emulator that runs its kernels
+ * anywhere.
  *
- * Rules that hold for every call: nothing is allocated on the device and nothing is synchronised except where a function
- * says so; the library never prints, aborts or exits; every refusal is a status and one sentence that names the argument,
- * its value, the rule and what would be accepted. All functions may be called from any thread.
+ * Rules that hold for every call: nothing is allocated on the device and nothing is synchronised except where
+ * a function says so; the library never prints, aborts or exits; every refusal is a status and one sentence
+ * that names the argument, its value, the rule and what would be accepted. All functions may be called from
+ * any thread.
  *
- * Needs no CUDA toolkit: the driver is opened at run time. Compiles as C99 and C++17.
+ * Needs no CUDA toolkit: the driver is opened at run time. Compiles as C99 and C++17; flashback.hpp is its
+ * C++ face.
  */
 #ifndef FLASHBACK_FLASHBACK_H
 #define FLASHBACK_FLASHBACK_H
@@ -33,42 +36,54 @@ typedef enum flashback_status {
   FLASHBACK_INTERNAL = 4     /* a defect of this library */
 } flashback_status;
 
-/* Where a call puts its sentence; every `message` argument may be NULL. Always terminated; empty on success. */
+/* Where a call puts its sentence; every `message` argument may be NULL. Always terminated; empty on success.
+ */
 typedef struct flashback_message {
   char text[512];
 } flashback_message;
 
 typedef struct flashback_device flashback_device;
 
-/* The CUDA device `ordinal`, through the driver found at run time. */
+/* The CUDA device `ordinal`, through the driver found at run time and the device's primary context, the one
+ * that the CUDA runtime and frameworks use: their memory and streams may be passed. It need not be the
+ * current device. The first launch of a kernel loads it; that may happen while a stream is being captured. */
 FLASHBACK_API flashback_status flashback_device_cuda(int ordinal, flashback_device** device,
                                                      flashback_message* message);
-/* The emulator as `arch`, "sm100" or "sm90". `threads` host threads (0: one for each core); results do not depend on it. */
-FLASHBACK_API flashback_status flashback_device_emulator(const char* arch, int threads, flashback_device** device,
+/* The emulator as `arch`, "sm100" or "sm90". `threads` host threads (0: one for each core); results do not
+ * depend on it. */
+FLASHBACK_API flashback_status flashback_device_emulator(const char* arch, int threads,
+                                                         flashback_device** device,
                                                          flashback_message* message);
+/* Closes a device on which all work is done. NULL is allowed. */
 FLASHBACK_API void flashback_device_close(flashback_device* device);
 
-/* Memory of a device, for those who have no framework that brings it. On the emulator device memory is host memory
- * that these calls register: a kernel that leaves it is a fault. A NULL `stream` is the default stream. */
+/* Memory of a device, for those who have no framework that brings it; aligned to 256 bytes. On the emulator
+ * device memory is host memory that these calls register: a kernel that leaves it is a fault. A NULL `stream`
+ * is the default stream. Copies are in the order of the stream; what is uploaded from or downloaded to may be
+ * touched once the stream has been waited for. */
 FLASHBACK_API flashback_status flashback_allocate(flashback_device* device, size_t bytes, void** memory,
                                                   flashback_message* message);
 FLASHBACK_API void flashback_release(flashback_device* device, void* memory);
-FLASHBACK_API flashback_status flashback_upload(flashback_device* device, void* to, const void* from, size_t bytes,
-                                                void* stream, flashback_message* message);
-FLASHBACK_API flashback_status flashback_download(flashback_device* device, void* to, const void* from, size_t bytes,
-                                                  void* stream, flashback_message* message);
-FLASHBACK_API flashback_status flashback_wait(flashback_device* device, void* stream, flashback_message* message);
+FLASHBACK_API flashback_status flashback_upload(flashback_device* device, void* to, const void* from,
+                                                size_t bytes, void* stream, flashback_message* message);
+FLASHBACK_API flashback_status flashback_download(flashback_device* device, void* to, const void* from,
+                                                  size_t bytes, void* stream, flashback_message* message);
+/* Returns when all work of the stream is done. */
+FLASHBACK_API flashback_status flashback_wait(flashback_device* device, void* stream,
+                                              flashback_message* message);
 
 typedef enum flashback_dtype { FLASHBACK_BF16 = 0, FLASHBACK_F16 = 1 } flashback_dtype;
 
 /* A tensor (batch, row, head, channel) on the device by its strides in elements; channels are contiguous.
- * Strides are 64-bit and independent for every tensor; the stride of a dimension of size 1 is ignored. */
+ * `data` and the strides are multiples of 16 bytes. Strides are 64-bit and independent for every tensor; the
+ * stride of a dimension of size 1 is ignored; a stride of 0 repeats an input. */
 typedef struct flashback_tensor {
   void* data;
   int64_t batch_stride, row_stride, head_stride;
 } flashback_tensor;
 
-/* lse: (batch, head, row) fp32, natural logarithm of the sum of exp(scale * q.k); rows are contiguous. */
+/* lse: (batch, head, row) fp32, natural logarithm of the sum of exp(scale * q.k); rows are contiguous. Of a
+ * row that sees no key it may be -infinity or +infinity. */
 typedef struct flashback_lse {
   float* data;
   int64_t batch_stride, head_stride;
@@ -93,7 +108,8 @@ typedef struct flashback_backward_arguments {
   flashback_lse lse;                   /* read */
   flashback_tensor dq, dk, dv;         /* written whole */
 
-  void* workspace; /* device memory, 256-byte aligned, of flashback_backward_workspace bytes; contents do not matter */
+  void* workspace; /* device memory, 256-byte aligned, of flashback_backward_workspace bytes; contents do not
+                      matter */
   size_t workspace_bytes;
   void* stream;
 
@@ -106,12 +122,14 @@ FLASHBACK_API flashback_status flashback_backward_workspace(flashback_device* de
                                                             const flashback_backward_arguments* arguments,
                                                             size_t* bytes, flashback_message* message);
 
-/* Whether flashback_backward would accept these arguments, pointers and alignments included; launches nothing. */
+/* Whether flashback_backward would accept these arguments, pointers and alignments included; launches
+ * nothing. */
 FLASHBACK_API flashback_status flashback_backward_can_run(flashback_device* device,
                                                           const flashback_backward_arguments* arguments,
                                                           flashback_message* message);
 
-/* dq, dk, dv of out = softmax(scale * q k^T, masked) v, given dout. Enqueues on the stream and returns. */
+/* dq, dk, dv of out = softmax(scale * q k^T, masked) v, given dout. Enqueues on the stream and returns. A row
+ * that sees no key has a dq of zero and adds nothing to dk and dv. */
 FLASHBACK_API flashback_status flashback_backward(flashback_device* device,
                                                   const flashback_backward_arguments* arguments,
                                                   flashback_message* message);

@@ -43,7 +43,7 @@ TEST(Plan, OneCtaForEachTileHeadAndBatch) {
   expect_grid(plan.launches[2], 2, 3, 2);
   EXPECT_EQ(plan.launches[0].block.x, 256u);
   EXPECT_EQ(plan.launches[1].block.x, 512u);
-  EXPECT_GE(plan.launches[1].shared_bytes, 150000u);
+  EXPECT_GE(plan.launches[1].shared_bytes, 9 * 16384u) << "Q twice, K, V, dO, dS and dQ in two halves";
   EXPECT_LE(plan.launches[1].shared_bytes, 232448u) << "what a CTA of sm_100 may have";
 }
 

@@ -1,6 +1,7 @@
 // The oracle against a naive triple loop and against finite differences of its own forward pass.
 #include "attention/reference/reference.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -90,9 +91,8 @@ struct Case {
 
 std::string title(const testing::TestParamInfo<Case>& info) {
   const auto& [s, mask, data] = info.param;
-  return "b" + std::to_string(s.batch) + "h" + std::to_string(s.heads) + "kv" + std::to_string(s.kv_heads) +
-         "q" + std::to_string(s.seqlen_q) + "k" + std::to_string(s.seqlen_k) + "d" +
-         std::to_string(s.head_dim) + "_" + std::string(name(mask)) + "_" + std::string(name(data));
+  return fmt::format("b{}h{}kv{}q{}k{}d{}_{}_{}", s.batch, s.heads, s.kv_heads, s.seqlen_q, s.seqlen_k,
+                     s.head_dim, name(mask), name(data));
 }
 
 std::vector<Case> cases() {

@@ -52,16 +52,17 @@ TEST(Tolerance, TheSixteenBitAnswerPasses) {
   EXPECT_LE(v.block_ratio, 0.5);
 }
 
-// The limit by hand: 2 * 0.25 + 2 * floor, where 1 + 0.3 and 1.3 - 0.3 in bf16 give 1.296875 and 1.
+// The limit by hand: 2 * 0.25 + 2 * 2^-8, since 1 + 0.3 is 1.296875 in bf16, and that less 0.3 is 1 - 2^-8.
 TEST(Tolerance, TheLimitIsTheRule) {
   const Extent one{1, 1, 1, 1};
   const double ref[] = {1};
-  const float ref16[] = {1.25f}, g[] = {1.5f}, beyond[] = {1.515625f};
+  const float ref16[] = {1.25f}, g[] = {1.5f}, on[] = {1.5078125f}, beyond[] = {1.515625f};
   const Verdict v = judge(g, ref, ref16, one, Dtype::kBf16);
-  EXPECT_EQ(v.limit, 0.5);
+  EXPECT_EQ(v.limit, 0.5078125);
   EXPECT_TRUE(v.ok);
   EXPECT_EQ(v.max_abs, 0.5);
   EXPECT_EQ(v.rel, 0.5);
+  EXPECT_TRUE(judge(on, ref, ref16, one, Dtype::kBf16).ok);
   EXPECT_FALSE(judge(beyond, ref, ref16, one, Dtype::kBf16).ok);
 }
 
@@ -77,7 +78,7 @@ TEST(Tolerance, TheFloorIsEvaluatedInTheFormat) {
 TEST(Tolerance, OneWrongElementFailsAndIsNamed) {
   Gradient t;
   const std::size_t wrong = t.at(1, 100, 0, 17);
-  t.g[wrong] += static_cast<float>(1.01 * t.verdict().limit);
+  t.g[wrong] = static_cast<float>(t.ref[wrong] + 1.01 * t.verdict().limit);
   const Verdict v = t.verdict();
   EXPECT_FALSE(v.ok);
   EXPECT_EQ(v.worst, (std::array<std::int64_t, 4>{1, 100, 0, 17}));
