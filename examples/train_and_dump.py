@@ -11,7 +11,17 @@ training loss, a mean over all bytes of the batch, with respect to the attention
 are what the layer's attention meets in the step after the last, for the first sequence of the batch, rounded to bf16
 and otherwise untouched: no rescaling, so dout is as tiny as it is in training.
 
-RESULT
+The file in this folder: seed 0, 800 steps (9 minutes on two idle cores), 4.7 MB of Python 3.11.7. The loss was 1.30 nats
+a byte in the dumped step and 1.57 on held-out text.
+
+    tensor   max |x|    kurtosis
+    q        8.375      3.86
+    k        7.625      3.37
+    v        4.125      3.01
+    dout     9.775e-05  9.45       standard deviation 9.7e-06
+    lse from 4.43 to 19.35
+
+Training in fp32 on a CPU depends on its instruction set in the last bits, so another machine gives another file alike.
 """
 
 import argparse
@@ -143,7 +153,7 @@ def lse_range(q, k):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("output", help="the safetensors file to write")
-    parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--steps", type=int, default=800)
     arguments = parser.parse_args()
 
     text = standard_library()
