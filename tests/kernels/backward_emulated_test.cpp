@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "emulator/workbench.h"
 #include "tests/kernels/backward_run.h"
 
 namespace flashback::testing {
@@ -19,10 +20,6 @@ constexpr const char* kVariants[] = {"split_warp", "split_cta", "aliased_warp", 
 
 class BackwardEmulated : public ::testing::TestWithParam<Shape> {
  protected:
-  void SetUp() override {
-    const Status status = open_emulator(Arch::kSm100, 0, &bench_);
-    ASSERT_TRUE(status.ok()) << status.sentence();
-  }
   void expect_right(const Inputs& in) {
     const Shape& s = GetParam();
     const Exact exact = reference(s, in, false), narrowed = reference(s, in, true);
@@ -33,7 +30,7 @@ class BackwardEmulated : public ::testing::TestWithParam<Shape> {
     for (const char* variant : kVariants) EXPECT_TRUE(run(*bench_, s, in, variant) == first) << variant;
   }
 
-  std::unique_ptr<Workbench> bench_;
+  std::unique_ptr<Workbench> bench_ = emulator::make_workbench({});
 };
 
 TEST_P(BackwardEmulated, IsRightInEveryVariant) {
