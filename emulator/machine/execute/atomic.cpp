@@ -123,16 +123,18 @@ Body select_compare(Match& match) {
 }
 
 #define SCOPED_SPACE "{.cta|.cluster|.gpu|.sys}{.global|.shared|.shared::cta|.shared::cluster}"
-#define TYPES "(.b32|.b64|.u32|.u64|.s32|.s64|.f32|.f64)"
+#define TYPES32 "(.b32|.u32|.s32|.f32)"
+#define TYPES64 "(.b64|.u64|.s64|.f64)"
+#define ATOM "atom{.relaxed|.acquire|.release|.acq_rel}" SCOPED_SPACE
+#define RED "red{.relaxed|.release}" SCOPED_SPACE
 
 constexpr Row kRows[] = {
-    {"atom{.relaxed|.acquire|.release|.acq_rel}" SCOPED_SPACE
-     "(.add|.min|.max|.and|.or|.xor|.exch|.inc|.dec)" TYPES,
-     "d:r, [a], b:r", select},
-    {"atom{.relaxed|.acquire|.release|.acq_rel}" SCOPED_SPACE ".cas" TYPES, "d:r, [a], b:r, c:r",
-     select_compare},
-    {"red{.relaxed|.release}" SCOPED_SPACE "(.add|.min|.max|.and|.or|.xor|.inc|.dec)" TYPES, "[a], b:r",
-     select},
+    {ATOM "(.add|.min|.max|.and|.or|.xor|.exch|.inc|.dec)" TYPES32, "d:r32, [a], b:r32", select},
+    {ATOM "(.add|.min|.max|.and|.or|.xor|.exch)" TYPES64, "d:r64, [a], b:r64", select},
+    {ATOM ".cas" TYPES32, "d:r32, [a], b:r32, c:r32", select_compare},
+    {ATOM ".cas" TYPES64, "d:r64, [a], b:r64, c:r64", select_compare},
+    {RED "(.add|.min|.max|.and|.or|.xor|.inc|.dec)" TYPES32, "[a], b:r32", select},
+    {RED "(.add|.min|.max|.and|.or|.xor)" TYPES64, "[a], b:r64", select},
 };
 
 }  // namespace
