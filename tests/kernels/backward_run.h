@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -66,8 +67,8 @@ class Buffer {
   Address base_ = 0;
 };
 
-inline backward::TensorMapBytes encode(Workbench& bench, Address base, int rows, const Shape& s,
-                                       std::uint32_t columns, Swizzle swizzle) {
+inline void encode(Workbench& bench, Address base, int rows, const Shape& s, std::uint32_t columns,
+                   Swizzle swizzle, backward::TensorMapBytes* map) {
   TensorMapRequest request;
   request.base = base;
   request.swizzle = swizzle;
@@ -78,29 +79,33 @@ inline backward::TensorMapBytes encode(Workbench& bench, Address base, int rows,
   std::copy_n(dims, 4, request.dims);
   std::copy_n(strides, 3, request.strides);
   std::copy_n(box, 4, request.box);
-  backward::TensorMapBytes map;
-  const Status status = bench.encode(request, &map);
+  const Status status = bench.encode(request, map);
   EXPECT_TRUE(status.ok()) << status.sentence();
-  return map;
 }
 
 template <class Parameters>
-void launch(Workbench& bench, const char* image, const std::string& entry, Dim3 grid, int threads,
-            int shared_bytes, const Parameters& parameters) {
+Status launch(Workbench& bench, const KernelImage& image, const std::string& entry, Dim3 grid, int threads,
+              int shared_bytes, const Parameters& parameters) {
   Launch launch;
-  launch.image = find_image(image);
-  ASSERT_NE(launch.image, nullptr) << image;
+  launch.image = &image;
   launch.entry = entry.c_str();
   launch.grid = grid;
   launch.block = {std::uint32_t(threads), 1, 1};
   launch.shared_bytes = shared_bytes;
   launch.parameters = std::as_bytes(std::span(&parameters, 1));
-  const Status status = bench.launch(launch, nullptr);
-  ASSERT_TRUE(status.ok()) << status.sentence();
+  return bench.launch(launch, nullptr);
 }
 
+// A deliberate defect of the main kernel's text or arguments; `status` is what its launch said.
+struct Defect {
+  std::function<void(std::string& ptx)> ptx;
+  std::function<void(backward::Parameters&)> parameters;
+  Status status;
+};
+
 // `variant` is split_warp, aliased_cta, ...
-inline Gradients run(Workbench& bench, const Shape& s, const Inputs& in, const std::string& variant) {
+inline Gradients run(Workbench& bench, const Shape& s, const Inputs& in, const std::string& variant,
+                     Defect* defect = nullptr) {
   const int padded = (s.q_rows + 127) / 128 * 128;
   const std::size_t padded_rows = std::size_t(s.batch) * s.heads * padded;
   const Buffer q(bench, in.q), k(bench, in.k), v(bench, in.v), out(bench, in.out), dout(bench, in.dout),
@@ -127,15 +132,17 @@ inline Gradients run(Workbench& bench, const Shape& s, const Inputs& in, const s
   pre.heads = s.heads;
   pre.q_rows = s.q_rows;
   pre.q_rows_padded = padded;
-  launch(bench, "sm100_common", "preprocess_sm100_d64_bf16", q_grid, common::kThreads, 0, pre);
+  const KernelImage& common_image = *find_image("sm100_common");
+  Status status = launch(bench, common_image, "preprocess_sm100_d64_bf16", q_grid, common::kThreads, 0, pre);
+  EXPECT_TRUE(status.ok()) << status.sentence();
 
   backward::Parameters main = {};
-  main.q = encode(bench, q.address(), s.q_rows, s, 64, Swizzle::k128);
-  main.k = encode(bench, k.address(), s.k_rows, s, 64, Swizzle::k128);
-  main.v = encode(bench, v.address(), s.k_rows, s, 64, Swizzle::k128);
-  main.dout = encode(bench, dout.address(), s.q_rows, s, 64, Swizzle::k128);
-  main.dk = encode(bench, dk.address(), s.k_rows, s, 32, Swizzle::k64);
-  main.dv = encode(bench, dv.address(), s.k_rows, s, 32, Swizzle::k64);
+  encode(bench, q.address(), s.q_rows, s, 64, Swizzle::k128, &main.q);
+  encode(bench, k.address(), s.k_rows, s, 64, Swizzle::k128, &main.k);
+  encode(bench, v.address(), s.k_rows, s, 64, Swizzle::k128, &main.v);
+  encode(bench, dout.address(), s.q_rows, s, 64, Swizzle::k128, &main.dout);
+  encode(bench, dk.address(), s.k_rows, s, 32, Swizzle::k64, &main.dk);
+  encode(bench, dv.address(), s.k_rows, s, 32, Swizzle::k64, &main.dv);
   main.lse_log2 = lse_log2.pointer<float>();
   main.delta = delta.pointer<float>();
   main.dq_accum = dq_accum.pointer<float>();
@@ -145,9 +152,22 @@ inline Gradients run(Workbench& bench, const Shape& s, const Inputs& in, const s
   main.k_rows = s.k_rows;
   main.q_rows_padded = padded;
   main.heads = s.heads;
-  launch(bench, "sm100_backward",
-         std::string("backward_sm100_d64_bf16_") + (s.causal ? "causal_" : "dense_") + variant, k_grid,
-         backward::kThreads, backward::shared_bytes({}), main);
+  KernelImage image = *find_image("sm100_backward");
+  std::string ptx;
+  if (defect && defect->parameters) defect->parameters(main);
+  if (defect && defect->ptx) {
+    ptx = image.ptx;
+    defect->ptx(ptx);
+    image.ptx = ptx;
+  }
+  status = launch(bench, image,
+                  std::string("backward_sm100_d64_bf16_") + (s.causal ? "causal_" : "dense_") + variant,
+                  k_grid, backward::kThreads, backward::shared_bytes({}), main);
+  if (defect) {
+    defect->status = status;
+  } else {
+    EXPECT_TRUE(status.ok()) << status.sentence();
+  }
 
   common::PostprocessParameters post = {};
   post.dq_accum = dq_accum.pointer<float>();
@@ -156,7 +176,8 @@ inline Gradients run(Workbench& bench, const Shape& s, const Inputs& in, const s
   post.heads = s.heads;
   post.q_rows = s.q_rows;
   post.q_rows_padded = padded;
-  launch(bench, "sm100_common", "postprocess_sm100_d64_bf16", q_grid, common::kThreads, 0, post);
+  status = launch(bench, common_image, "postprocess_sm100_d64_bf16", q_grid, common::kThreads, 0, post);
+  EXPECT_TRUE(status.ok()) << status.sentence();
 
   EXPECT_TRUE(bench.wait(nullptr).ok());
   EXPECT_EQ(q.read<std::uint16_t>(), in.q);
@@ -168,24 +189,34 @@ inline Gradients run(Workbench& bench, const Shape& s, const Inputs& in, const s
 // Right when no further from the exact gradient than twice what rounding to bf16 on the way explains, over
 // the largest element and in the L2 norm. The floor is what fp32 sums of order-one products leave where all
 // else cancels.
-inline void expect_close(const std::vector<std::uint16_t>& got, const std::vector<double>& exact,
-                         const std::vector<double>& narrowed, const char* name) {
+inline ::testing::AssertionResult close(const std::vector<std::uint16_t>& got,
+                                        const std::vector<double>& exact,
+                                        const std::vector<double>& narrowed) {
   constexpr double kFloor = 2e-5;
-  double limit = 0, square = 0, square_limit = 0, worst = 0;
+  double explained = 0, square = 0, square_explained = 0, worst = 0;
   std::size_t where = 0;
   for (std::size_t i = 0; i < got.size(); ++i) {
-    const double error = std::abs(from_bf16(got[i]) - exact[i]), explained = std::abs(narrowed[i] - exact[i]);
-    limit = std::max(limit, explained);
+    const double error = std::abs(from_bf16(got[i]) - exact[i]), rounding = std::abs(narrowed[i] - exact[i]);
+    explained = std::max(explained, rounding);
     square += error * error;
-    square_limit += explained * explained;
+    square_explained += rounding * rounding;
     if (!(error <= worst)) {
       worst = error;
       where = i;
     }
   }
-  EXPECT_LE(worst, 2 * limit + kFloor)
-      << name << " at element " << where << ": " << from_bf16(got[where]) << ", exact " << exact[where];
-  EXPECT_LE(std::sqrt(square), 2 * std::sqrt(square_limit) + kFloor * std::sqrt(double(got.size()))) << name;
+  const double limit = 2 * explained + kFloor;
+  if (!(worst <= limit)) {
+    return ::testing::AssertionFailure() << "element " << where << " is " << from_bf16(got[where])
+                                         << ", exact " << exact[where] << ", more than " << limit << " apart";
+  }
+  const double norm = std::sqrt(square);
+  const double norm_limit = 2 * std::sqrt(square_explained) + kFloor * std::sqrt(double(got.size()));
+  if (!(norm <= norm_limit)) {
+    return ::testing::AssertionFailure()
+           << "the L2 norm of the error is " << norm << ", more than " << norm_limit;
+  }
+  return ::testing::AssertionSuccess();
 }
 
 }  // namespace flashback::testing
