@@ -93,7 +93,7 @@ Body select_test(Match& match) {
   if (name == "infinite") return test<T, [](int c) { return c == FP_INFINITE; }>;
   if (name == "number") return test<T, [](int c) { return c != FP_NAN; }>;
   if (name == "notanumber") return test<T, [](int c) { return c == FP_NAN; }>;
-  if (name == "normal") return test<T, [](int c) { return c == FP_NORMAL; }>;
+  if (name == "normal") return test<T, [](int c) { return c == FP_NORMAL || c == FP_ZERO; }>;
   if (name == "subnormal") return test<T, [](int c) { return c == FP_SUBNORMAL; }>;
   return test<T, [](int c) { return c != FP_NAN && c != FP_INFINITE; }>;
 }

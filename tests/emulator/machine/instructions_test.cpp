@@ -67,10 +67,12 @@ void run(const InstructionCase& test, bool lanes_apart) {
   for (std::size_t i = 0; i < test.fields.size(); ++i) {
     const Field& field = test.fields[i];
     if (field.kind == Field::Kind::kOut) {
-      EXPECT_EQ(difference(test, field, buffers.of_field(i)), "");
+      const std::string wrong = difference(test, field, buffers.of_field(i));
+      EXPECT_TRUE(wrong.empty()) << wrong;
     }
     if (field.kind == Field::Kind::kAfter) {
-      EXPECT_EQ(difference(test, field, buffers.of_buffer(field.name)), "");
+      const std::string wrong = difference(test, field, buffers.of_buffer(field.name));
+      EXPECT_TRUE(wrong.empty()) << wrong;
     }
   }
 }
