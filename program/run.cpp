@@ -42,7 +42,6 @@ struct RunOptions {
 
 // The options, understood.
 struct Request {
-  std::vector<Problem> problems;  // one for each variant
   std::vector<Variant> variants;
   Data data = Data::kNormal;
   std::uint64_t seed = 0;
@@ -188,6 +187,13 @@ void demand_memory(const Shape& shape) {
       shape.seqlen_q, shape.seqlen_k, shape.heads, shape.batch, needed / 0x1p30, present / 0x1p30));
 }
 
+void demand_kernels(const std::vector<Problem>& problems, Arch arch) {
+  for (const Problem& problem : problems) {
+    Plan plan;
+    require(make_plan(arch, problem, &plan));
+  }
+}
+
 ExitCode run_backward(const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const Request request = understand(options);
@@ -201,18 +207,20 @@ ExitCode run_backward(const RunOptions& options) {
   problem.mask = options.problem.mask();
   problem.scale = options.problem.scale();
 
-  const std::unique_ptr<Workbench> workbench = open_device(request, options.problem.arch());
-  const auto with_variant = [&](const Variant& variant) {
-    Problem chosen = problem;
-    chosen.tensor_memory = variant.tensor_memory;
-    chosen.signal = variant.signal;
-    return chosen;
-  };
-  for (const Variant& variant : request.variants) {
-    Plan plan;
-    require(make_plan(workbench->arch(), with_variant(variant), &plan));
-  }
   demand_memory(problem.shape);
+  std::vector<Problem> problems;
+  for (const Variant& variant : request.variants) {
+    problem.tensor_memory = variant.tensor_memory;
+    problem.signal = variant.signal;
+    problems.push_back(problem);
+  }
+  // What no kernel solves is refused before a device is asked for, unless only the device knows its
+  // architecture.
+  const std::optional<Arch> arch =
+      request.cuda ? options.problem.arch() : options.problem.arch().value_or(Arch::kSm100);
+  if (arch) demand_kernels(problems, *arch);
+  const std::unique_ptr<Workbench> workbench = open_device(request, arch);
+  if (!arch) demand_kernels(problems, workbench->arch());
   SafetensorsWriter writer;
   if (options.output) require(writer.open(*options.output));
 
@@ -232,10 +240,11 @@ ExitCode run_backward(const RunOptions& options) {
   report.device = options.device;
   report.problem = problem;
   const DeviceInputs device_inputs = bits_of(inputs, dtype);
-  for (const Variant& variant : request.variants) {
-    progress.step(fmt::format("{} on {}", name(variant), options.device));
-    DeviceGradients gradients = run_on(*workbench, report.emulated(), with_variant(variant), device_inputs);
-    report.results.push_back(judge_gradients(variant, std::move(gradients), exact, sixteen_bit, problem));
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    progress.step(fmt::format("{} on {}", name(request.variants[i]), options.device));
+    DeviceGradients gradients = run_on(*workbench, report.emulated(), problems[i], device_inputs);
+    report.results.push_back(
+        judge_gradients(request.variants[i], std::move(gradients), exact, sixteen_bit, problems[i]));
   }
   progress.finish();
   if (options.output) write_output(writer, problem, device_inputs, report.results.front().gradients);

@@ -1,0 +1,199 @@
+// What the command says of itself, and how it refuses what nobody can run. Needs neither the emulator nor a
+// GPU.
+#include <algorithm>
+
+#include "program/tensor_memory_map.h"
+#include "tests/program/command.h"
+
+namespace flashback::program {
+namespace {
+
+using Json = nlohmann::json;
+using Usage = Command;
+
+TEST_F(Usage, HelpAndVersionAreRight) {
+  EXPECT_EQ(run("--version").out, "flashback 0.1\n");
+  for (const char* command : {"", "run", "run backward", "plan", "plan backward", "list", "bench"}) {
+    const Outcome help = run(std::string(command) + " --help");
+    EXPECT_EQ(help.code, 0) << command;
+    EXPECT_EQ(help.err, "") << command;
+    EXPECT_NE(help.out.find("Examples:\n  flashback "), std::string::npos) << command;
+  }
+}
+
+TEST_F(Usage, SubcommandsAreNamed) {
+  expect_refused("", "flashback stands alone; it must be followed by one of run, plan, list, bench");
+  expect_refused("fly", "flashback is followed by fly; it must be followed by one of run, plan, list, bench");
+  expect_refused("run", "flashback run stands alone; it must be followed by one of backward");
+  expect_refused("run forward",
+                 "flashback run is followed by forward; it must be followed by one of backward");
+  expect_refused("list x",
+                 "The following argument was not expected: x; flashback list --help tells what is accepted");
+  expect_refused("run backward --fast",
+                 "The following argument was not expected: --fast; flashback run backward --help tells what "
+                 "is accepted");
+  expect_refused("run backward --batch",
+                 "--batch: 1 required N missing; flashback run backward --help tells what is accepted");
+}
+
+TEST_F(Usage, ValuesAreChecked) {
+  const std::string extent = "; it must be a whole number from 1 to 2147483647; nearest accepted: 1";
+  for (const char* option : {"--batch", "--heads", "--kv-heads", "--seqlen-q", "--seqlen-k", "--head-dim"}) {
+    for (const char* command : {"run backward ", "plan backward "}) {
+      expect_refused(std::string(command) + option + " 0", std::string(option) + " is 0" + extent);
+      expect_refused(std::string(command) + option + " -3", std::string(option) + " is -3" + extent);
+      expect_refused(std::string(command) + option + " 1e3",
+                     std::string(option) + " is 1e3; it must be a whole number from 1 to 2147483647");
+    }
+  }
+  expect_refused(
+      "run backward --batch 99999999999999999999",
+      "--batch is 99999999999999999999; it must be a whole number from 1 to 2147483647; nearest accepted: "
+      "2147483647");
+  expect_refused(
+      "run backward --seed -1",
+      "--seed is -1; it must be a whole number from 0 to 9223372036854775807; nearest accepted: 0");
+  expect_refused("run backward --threads 0",
+                 "--threads is 0; it must be a whole number from 1 to 1024; nearest accepted: 1");
+  expect_refused("run backward --scale nan",
+                 "--scale is nan; it must be a finite number greater than 0, such as 0.125");
+  expect_refused("run backward --scale 1e-300",
+                 "--scale is 1e-300; it must be a normal number of fp32, from 1.2e-38 to 3.4e38");
+  expect_refused("run backward --dtype fp8", "--dtype is fp8; it must be one of bf16, fp16");
+  expect_refused("run backward --data odd",
+                 "--data is odd; it must be one of normal, low, high, equal, zero, heavy");
+  expect_refused("run backward --tmem both", "--tmem is both; it must be one of aliased, split");
+  expect_refused("run backward --signal ''", "--signal is empty; it must be one of cta, warp");
+  expect_refused("run backward --arch sm80", "--arch is sm80; it must be one of sm100, sm90");
+  expect_refused("run backward --device gpu",
+                 "--device is gpu; it must be one of emulator, cuda:N with a device number N");
+  expect_refused(
+      "run backward --device cuda:-1",
+      "the number in --device cuda:N is -1; it must be a whole number from 0 to 1023; nearest accepted: 0");
+  expect_refused("bench --suite all", "--suite is all; it must be one of emulator");
+  expect_refused("bench --runs 0",
+                 "--runs is 0; it must be a whole number from 1 to 1000; nearest accepted: 1");
+}
+
+TEST_F(Usage, VariantsAreChecked) {
+  expect_refused("plan backward --variants split",
+                 "--variants has the item \"split\"; each must be TMEM/SIGNAL, such as split/warp");
+  expect_refused("plan backward --variants split/warp,",
+                 "--variants has the item \"\"; each must be TMEM/SIGNAL, such as split/warp");
+  expect_refused("plan backward --variants warp/split",
+                 "the part before / of --variants is warp; it must be one of aliased, split");
+  expect_refused(
+      "plan backward --variants split/warp --tmem split",
+      "--variants is split/warp and --tmem is given too; each variant names its own, so leave one of the two "
+      "out");
+  expect_refused(
+      "run backward --variants aliased/cta,split/warp --output x",
+      "--output is x and --variants names 2; gradients of one variant can be written, so name one");
+}
+
+TEST_F(Usage, UnsupportedProblemsAreRefused) {
+  expect_refused("plan backward --head-dim 72",
+                 "head_dim is 72; no backward kernel for sm100 takes it yet; accepted: 64");
+  expect_refused("plan backward --dtype fp16",
+                 "dtype is fp16; no backward kernel for sm100 takes it yet; accepted: bf16");
+  expect_refused(
+      "plan backward --heads 4 --kv-heads 3",
+      "kv_heads is 3; it must divide heads, which is 4, and grouped queries are not supported yet; nearest "
+      "accepted: 4");
+  expect_refused("plan backward --heads 4 --kv-heads 2",
+                 "kv_heads is 2 and heads is 4; grouped queries are not supported yet, so the two must be "
+                 "equal; nearest "
+                 "accepted: 4");
+}
+
+TEST_F(Usage, ListIsTheTable) {
+  const Outcome json = run("list --json");
+  ASSERT_EQ(json.code, 0);
+  const Json kernels = Json::parse(json.out)["kernels"];
+  const Outcome text = run("list");
+  EXPECT_EQ(std::count(text.out.begin(), text.out.end(), '\n'), std::ptrdiff_t(kernels.size()) + 1);
+  int variants = 0;
+  for (const Json& kernel : kernels) {
+    ASSERT_EQ(kernel["entries"].size(), 3u);
+    EXPECT_NE(text.out.find(kernel["entries"][1].get<std::string>() + "\n"), std::string::npos);
+    variants += kernel["arch"] == "sm100" && kernel["head_dim"] == 64 && kernel["dtype"] == "bf16";
+  }
+  EXPECT_EQ(variants, 8);  // two masks, four variants
+}
+
+TEST_F(Usage, PlanShowsLaunchesAndWorkspace) {
+  const Outcome outcome =
+      run("plan backward --batch 2 --heads 3 --seqlen-q 200 --seqlen-k 300 --causal --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json plan = Json::parse(outcome.out);
+  ASSERT_EQ(plan["launches"].size(), 3u);
+  const Json& main = plan["launches"][1];
+  EXPECT_EQ(main["step"], "main");
+  EXPECT_EQ(main["entry"], "backward_sm100_d64_bf16_causal_split_warp");
+  EXPECT_EQ(main["grid"], Json({3, 3, 2}));  // 300 keys are three tiles of 128
+  EXPECT_EQ(main["block"], Json({512, 1, 1}));
+  EXPECT_EQ(main["cluster"], Json({1, 1, 1}));
+  EXPECT_GT(main["shared_bytes"], 100'000);
+  // 200 query rows are padded to 256: lse and delta 6 KiB each, dq fp32.
+  ASSERT_EQ(plan["workspace"]["parts"].size(), 3u);
+  EXPECT_EQ(plan["workspace"]["parts"][0]["bytes"], 2 * 3 * 256 * 4);
+  EXPECT_EQ(plan["workspace"]["parts"][2]["bytes"], 2 * 3 * 256 * 64 * 4);
+  const Outcome text = run("plan backward --heads 3");
+  EXPECT_EQ(text.code, 0);
+  EXPECT_NE(text.out.find("grid 1 x 3 x 1, cluster 1 x 1 x 1, block 512 x 1 x 1"), std::string::npos);
+}
+
+// The maps of the kernel, whichever the constants are that it is compiled from, against the published
+// figures: S [0, 128), dV [128, 192), dP [192, 320), dK [320, 384); P over S and dS over dP, or P [384, 448)
+// and dS [448, 512).
+TEST_F(Usage, PlanDrawsBothTensorMemoryMaps) {
+  const std::string accumulators = "  fp32   |       S       |  dV   |      dP       |  dK   |";
+  const Outcome aliased = run("plan backward --tmem aliased"), split = run("plan backward --tmem split");
+  EXPECT_NE(aliased.out.find(accumulators + "    unused     |\n"), std::string::npos) << aliased.out;
+  EXPECT_NE(aliased.out.find("  16 bit |   P   |               | dS dQ |               |    unused     |\n"),
+            std::string::npos);
+  EXPECT_NE(
+      aliased.out.find("         0               128     192             320     384             512\n"),
+      std::string::npos);
+  EXPECT_NE(split.out.find(accumulators + "               |\n"), std::string::npos) << split.out;
+  EXPECT_NE(split.out.find("  16 bit |                       |  dQ   |               |   P   |  dS   |\n"),
+            std::string::npos);
+  const Json both = Json::parse(run("plan backward --variants aliased/cta,split/warp --json").out)["plans"];
+  ASSERT_EQ(both.size(), 2u);
+  const auto first_column = [&](int plan, const char* name) {
+    for (const Json& tile : both[plan]["tensor_memory"]) {
+      if (tile["name"] == name) return tile["first"].get<int>();
+    }
+    return -1;
+  };
+  EXPECT_EQ(first_column(0, "P"), 0);
+  EXPECT_EQ(first_column(0, "dS"), 192);
+  EXPECT_EQ(first_column(1, "P"), 384);
+  EXPECT_EQ(first_column(1, "dS"), 448);
+}
+
+// A copy of the command without the emulator beside it still lists and plans, and says what is missing.
+TEST_F(Usage, WorksWithoutTheEmulator) {
+  std::filesystem::create_directories(directory_ / "alone/bin");
+  const std::string copy = (directory_ / "alone/bin/flashback").string();
+  std::filesystem::copy_file(FLASHBACK_BUILD_DIR "/flashback", copy);
+  EXPECT_EQ(run("list", copy).code, 0);
+  EXPECT_EQ(run("plan backward", copy).code, 0);
+  for (const char* command : {"run backward", "bench"}) {
+    const Outcome outcome = run(command, copy);
+    EXPECT_EQ(outcome.code, 2) << command;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.err.rfind("flashback: the emulator could not be opened: ", 0), 0u) << outcome.err;
+    EXPECT_NE(outcome.err.find("libflashback_emulator.so"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(Usage, ProblemsLargerThanTheMachineAreRefused) {
+  const Outcome outcome = run("run backward --seqlen-q 2000000000");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("GiB with their references; this machine has"), std::string::npos)
+      << outcome.err;
+}
+
+}  // namespace
+}  // namespace flashback::program
