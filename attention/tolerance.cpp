@@ -12,18 +12,25 @@ namespace {
 
 constexpr std::int64_t kBlockRows = 64;
 
-// What adding and taking away 0.3 costs a value of `dtype`: its resolution near the size of a gradient.
-double resolution(double value, Dtype dtype) {
+// What adding and taking away 0.3 units costs a value of `dtype`: its resolution near the size of a gradient.
+double resolution(double value, Dtype dtype, double unit) {
   using reference::round_to;
-  const float stored = round_to(dtype, static_cast<float>(value));
+  const float stored = round_to(dtype, static_cast<float>(value / unit));
   const float raised = round_to(dtype, stored + 0.3f);
-  return std::abs(round_to(dtype, round_to(dtype, raised - 0.3f) - stored));
+  return unit * std::abs(round_to(dtype, round_to(dtype, raised - 0.3f) - stored));
 }
 
 }  // namespace
 
+double unit_of(std::span<const float> dout) {
+  double sum = 0;
+  for (float value : dout) sum += double(value) * value;
+  if (sum == 0) return 1;
+  return std::min(1.0, std::exp2(std::round(std::log2(sum / static_cast<double>(dout.size())) / 2)));
+}
+
 Verdict judge(std::span<const float> g, std::span<const double> ref, std::span<const float> ref16,
-              const Extent& extent, Dtype dtype) {
+              const Extent& extent, Dtype dtype, double unit) {
   const auto [batches, rows, heads, channels] = extent;
   const std::size_t size = static_cast<std::size_t>(batches * rows * heads * channels);
   Verdict verdict;
@@ -54,7 +61,7 @@ Verdict judge(std::span<const float> g, std::span<const double> ref, std::span<c
       verdict.worst = position(i);
     }
     error16 = std::max(error16, std::abs(ref16[i] - ref[i]));
-    floor = std::max(floor, resolution(ref[i], dtype));
+    floor = std::max(floor, resolution(ref[i], dtype, unit));
     error_sum += error * error;
     ref_sum += ref[i] * ref[i];
   }

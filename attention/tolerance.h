@@ -26,13 +26,17 @@ struct Verdict {
   std::string sentence;                          // empty when ok, else what is wrong and where
 };
 
+// The size of a tensor as a power of two, at most 1: the root of its mean square, rounded. 1 for zeros.
+double unit_of(std::span<const float> dout);
+
 // The gradient `g` against the exact `ref`, with the error of 16-bit arithmetic `ref16` as the measure. Right
 // when
 //   max |g - ref| <= 2 max |ref16 - ref| + floor              over the tensor, and
 //   |g - ref|_2  <= 2 |ref16 - ref|_2 + floor * sqrt(count)   for each (batch, head, block of 64 rows),
-// with floor = 2 max |(ref + 0.3) - 0.3 - ref| evaluated in `dtype`. A NaN or an infinity in `g` is always
-// wrong.
+// with floor = 2 max |(ref + 0.3 unit) - 0.3 unit - ref| evaluated in `dtype`. `unit` is that of dout:
+// gradients are linear in dout, and without it a trained layer's, of 1e-5, would pass as zeros. A NaN or an
+// infinity in `g` is always wrong.
 Verdict judge(std::span<const float> g, std::span<const double> ref, std::span<const float> ref16,
-              const Extent& extent, Dtype dtype);
+              const Extent& extent, Dtype dtype, double unit = 1);
 
 }  // namespace flashback

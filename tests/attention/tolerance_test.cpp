@@ -132,6 +132,32 @@ TEST(Tolerance, ZerosWhereTheGradientIsNotFail) {
   EXPECT_FALSE(t.verdict().ok);
 }
 
+// As a layer in training: everything 2^-17 times smaller, so that the floor of unit size would hide all of
+// it.
+TEST(Tolerance, TheFloorGoesWithTheSizeOfDout) {
+  const double unit = 0x1p-17;
+  Gradient t;
+  const Verdict large = t.verdict();
+  for (double& value : t.ref) value *= unit;
+  for (float& value : t.ref16) value *= static_cast<float>(unit);
+  for (float& value : t.g) value *= static_cast<float>(unit);
+  const Verdict small = judge(t.g, t.ref, t.ref16, kExtent, Dtype::kBf16, unit);
+  EXPECT_TRUE(small.ok) << small.sentence;
+  EXPECT_DOUBLE_EQ(small.limit, large.limit * unit);
+  EXPECT_DOUBLE_EQ(small.block_ratio, large.block_ratio);
+
+  std::fill(t.g.begin(), t.g.end(), 0.0f);
+  EXPECT_FALSE(judge(t.g, t.ref, t.ref16, kExtent, Dtype::kBf16, unit).ok);
+}
+
+TEST(Tolerance, TheUnitIsThePowerOfTwoNearTheRootMeanSquare) {
+  const float one[] = {0.9f, -1.1f}, small[] = {9e-6f, -1e-5f}, large[] = {100.0f, 0.0f}, zero[] = {0.0f};
+  EXPECT_EQ(unit_of(one), 1);
+  EXPECT_EQ(unit_of(small), 0x1p-17);
+  EXPECT_EQ(unit_of(large), 1);
+  EXPECT_EQ(unit_of(zero), 1);
+}
+
 TEST(Tolerance, SizesThatDifferFail) {
   Gradient t;
   t.g.pop_back();
