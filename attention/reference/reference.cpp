@@ -214,8 +214,13 @@ class Solver {
     column_sums(s.p, s.dout, dv);
     scores_of(s.dout, head.v_transposed, s.ds);
     for (Index i = 0; i < kBlock; ++i) {
-      softmax_gradient(s.p.data() + i * score_row_, s.ds.data() + i * score_row_, columns, question_.scale,
-                       arithmetic_);
+      // From out as it is stored: that is what a backward pass is given.
+      Real delta = 0;
+      for (Index c = 0; c < channels_; ++c) {
+        delta += s.dout[i * channels_ + c] * store(s.out[i * channels_ + c], arithmetic_);
+      }
+      softmax_gradient(s.p.data() + i * score_row_, s.ds.data() + i * score_row_, columns, delta,
+                       question_.scale, arithmetic_);
     }
     column_sums(s.ds, s.q, dk);
     row_sums(s.ds, head.k, s.dq);

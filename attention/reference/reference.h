@@ -28,7 +28,8 @@ struct Question {
 Answer<double> exact(const Question& question, const Inputs& inputs, int threads = 0);
 
 // As an eager 16-bit implementation computes: products accumulate in fp32, and the scores, P, out, dP, dS and
-// the gradients are rounded to `dtype` where such an implementation stores them.
+// the gradients are rounded to `dtype` where such an implementation stores them; delta = dout.out comes from
+// the stored out, which is what a backward pass is given.
 Answer<float> sixteen_bit(const Question& question, const Inputs& inputs, Dtype dtype, int threads = 0);
 
 }  // namespace flashback::reference

@@ -97,17 +97,12 @@ template <typename Real, typename Store>
 
 template <typename Real, typename Store>
 [[gnu::always_inline]] inline void gradient_row(const Real* p, Real* d_row, std::ptrdiff_t length,
-                                                double scale, Store store) {
-  Real sums[kLanes<Real>] = {};
-  for (std::ptrdiff_t j = 0; j < length; j += kLanes<Real>) {
-    for (std::ptrdiff_t l = 0; l < kLanes<Real>; ++l) {
-      const Real dp = store(d_row[j + l]);
-      d_row[j + l] = dp;
-      sums[l] += p[j + l] * dp;
-    }
+                                                double delta, double scale, Store store) {
+  const Real mean = static_cast<Real>(delta), factor = static_cast<Real>(scale);
+  for (std::ptrdiff_t j = 0; j < length; ++j) {
+    const Real dp = store(d_row[j]);
+    d_row[j] = store(store(p[j] * (dp - mean)) * factor);
   }
-  const Real delta = total<Real>(sums), factor = static_cast<Real>(scale);
-  for (std::ptrdiff_t j = 0; j < length; ++j) d_row[j] = store(store(p[j] * (d_row[j] - delta)) * factor);
 }
 
 FLASHBACK_EACH_LEVEL double softmax_bf16(float* row, std::ptrdiff_t visible, std::ptrdiff_t length,
@@ -118,11 +113,13 @@ FLASHBACK_EACH_LEVEL double softmax_f16(float* row, std::ptrdiff_t visible, std:
                                         double scale) {
   return softmax_row(row, visible, length, scale, ToF16{});
 }
-FLASHBACK_EACH_LEVEL void gradient_bf16(const float* p, float* d_row, std::ptrdiff_t length, double scale) {
-  gradient_row(p, d_row, length, scale, ToBf16{});
+FLASHBACK_EACH_LEVEL void gradient_bf16(const float* p, float* d_row, std::ptrdiff_t length, double delta,
+                                        double scale) {
+  gradient_row(p, d_row, length, delta, scale, ToBf16{});
 }
-FLASHBACK_EACH_LEVEL void gradient_f16(const float* p, float* d_row, std::ptrdiff_t length, double scale) {
-  gradient_row(p, d_row, length, scale, ToF16{});
+FLASHBACK_EACH_LEVEL void gradient_f16(const float* p, float* d_row, std::ptrdiff_t length, double delta,
+                                       double scale) {
+  gradient_row(p, d_row, length, delta, scale, ToF16{});
 }
 
 }  // namespace
@@ -132,17 +129,18 @@ FLASHBACK_EACH_LEVEL double softmax(double* row, std::ptrdiff_t visible, std::pt
   return softmax_row(row, visible, length, scale, NotRounded{});
 }
 FLASHBACK_EACH_LEVEL void softmax_gradient(const double* p, double* d_row, std::ptrdiff_t length,
-                                           double scale, Exact) {
-  gradient_row(p, d_row, length, scale, NotRounded{});
+                                           double delta, double scale, Exact) {
+  gradient_row(p, d_row, length, delta, scale, NotRounded{});
 }
 
 double softmax(float* row, std::ptrdiff_t visible, std::ptrdiff_t length, double scale, Stored stored) {
   return stored.dtype == Dtype::kBf16 ? softmax_bf16(row, visible, length, scale)
                                       : softmax_f16(row, visible, length, scale);
 }
-void softmax_gradient(const float* p, float* d_row, std::ptrdiff_t length, double scale, Stored stored) {
-  stored.dtype == Dtype::kBf16 ? gradient_bf16(p, d_row, length, scale)
-                               : gradient_f16(p, d_row, length, scale);
+void softmax_gradient(const float* p, float* d_row, std::ptrdiff_t length, double delta, double scale,
+                      Stored stored) {
+  stored.dtype == Dtype::kBf16 ? gradient_bf16(p, d_row, length, delta, scale)
+                               : gradient_f16(p, d_row, length, delta, scale);
 }
 
 }  // namespace flashback::reference

@@ -20,8 +20,11 @@ struct Stored {
 double softmax(double* row, std::ptrdiff_t visible, std::ptrdiff_t length, double scale, Exact);
 double softmax(float* row, std::ptrdiff_t visible, std::ptrdiff_t length, double scale, Stored stored);
 
-// `d_row` in: dP = dout.v. Out: dS = scale * P * (dP - sum of P * dP), the gradient of q.k.
-void softmax_gradient(const double* p, double* d_row, std::ptrdiff_t length, double scale, Exact);
-void softmax_gradient(const float* p, float* d_row, std::ptrdiff_t length, double scale, Stored stored);
+// `d_row` in: dP = dout.v. Out: dS = scale * P * (dP - delta), the gradient of q.k, where delta = sum of P *
+// dP = dout.out.
+void softmax_gradient(const double* p, double* d_row, std::ptrdiff_t length, double delta, double scale,
+                      Exact);
+void softmax_gradient(const float* p, float* d_row, std::ptrdiff_t length, double delta, double scale,
+                      Stored stored);
 
 }  // namespace flashback::reference
