@@ -129,7 +129,7 @@ u64 number_bits(double x, const Conversion& c) {
     case Type::kF16:
       return F16::encode(x);
     case Type::kF32:
-      return bits_of(canonical(c.ftz ? flushed(float(x)) : float(x)));
+      return bits_of(canonical(float(x)));
     default:
       return std::bit_cast<u64>(x);
   }
@@ -162,6 +162,7 @@ double rounded_number(double x, const Conversion& c) {
   const std::optional<Format> format = format_of(c.to);
   if (c.to_whole) x = whole(x, c.rounding);
   if (!format) return x;
+  if (c.to == Type::kF32 && c.ftz && is_tiny(x, c.rounding)) return std::copysign(0.0, x);
   const double largest = std::ldexp(2 - std::ldexp(1, 1 - format->precision), format->max_exponent);
   const double d = round_to(x, *format, c.rounding);
   return c.satfinite && std::abs(d) > largest ? std::copysign(largest, d) : d;

@@ -24,17 +24,32 @@ constexpr auto magnitude = [](auto a) { return std::abs(a); };
 
 // ---- f32, round to nearest
 
+// A flushed result is judged before it is squeezed into the exponents of f32: of a product just below the
+// smallest normal number nothing is left, though IEEE rounding would lift it to that number. So the operation
+// is done a second time, 2^64 higher.
+inline float flushed_result(float d, float raised) {
+  const bool tiny = std::abs(raised) < 0x1p-62f;  // 2^-126 raised
+  return flushed(tiny ? std::copysign(0.0f, d) : d);
+}
+constexpr float kRaise = 0x1p64f;
+constexpr auto multiply_flushing = [](float a, float b) { return flushed_result(a * b, a * kRaise * b); };
+constexpr auto fused_flushing = [](float a, float b, float c) {
+  return flushed_result(std::fma(a, b, c), std::fma(a * kRaise, b, c * kRaise));
+};
+
 template <auto op, bool ftz, bool sat>
 constexpr auto f32 = [](auto... sources) {
-  float d = ftz ? flushed(op(flushed(sources)...)) : op(sources...);
+  const float d = ftz ? flushed(op(flushed(sources)...)) : op(sources...);
   if constexpr (sat) return saturated(d);
   return canonical(d);
 };
 
-template <template <auto f> class Shape, auto op>
+// `flushing` is the operation of `.ftz` where it differs.
+template <template <auto f> class Shape, auto op, auto flushing = op>
 Body select_f32(Match& match) {
   const bool sat = match.has(".sat");
-  if (match.has(".ftz")) return sat ? Shape<f32<op, true, true>>::body : Shape<f32<op, true, false>>::body;
+  if (match.has(".ftz"))
+    return sat ? Shape<f32<flushing, true, true>>::body : Shape<f32<flushing, true, false>>::body;
   return sat ? Shape<f32<op, false, true>>::body : Shape<f32<op, false, false>>::body;
 }
 
@@ -136,8 +151,9 @@ void directed(Warp& warp, const Step& step, LaneMask mask, Sources... sources) {
   float* d = warp.lanes<float>(step.d);
   auto element = [&](int i) {
     auto source = [&](const float* s) { return double(how.ftz ? flushed(s[i]) : s[i]); };
-    float x = float(round_to(exact(how.rounding, source(sources)...), kBinary32, how.rounding));
-    if (how.ftz) x = flushed(x);
+    const double result = exact(how.rounding, source(sources)...);
+    float x = float(round_to(result, kBinary32, how.rounding));
+    if (how.ftz && is_tiny(result, how.rounding)) x = std::copysign(0.0f, x);
     d[i] = how.sat ? saturated(x) : canonical(x);
   };
   if (how.pairs) {
@@ -174,9 +190,9 @@ constexpr std::string_view kThreePairs = "d:r64, a:r64, b:r64", kFourPairs = "d:
 constexpr Row kRows[] = {
     {"add{.rn}{.ftz}{.sat}.f32", kThree, select_f32<Binary, add>},
     {"sub{.rn}{.ftz}{.sat}.f32", kThree, select_f32<Binary, subtract>},
-    {"mul{.rn}{.ftz}{.sat}.f32", kThree, select_f32<Binary, multiply>},
-    {"fma.rn{.ftz}{.sat}.f32", kFour, select_f32<Ternary, fused>},
-    {"mad.rn{.ftz}{.sat}.f32", kFour, select_f32<Ternary, fused>},
+    {"mul{.rn}{.ftz}{.sat}.f32", kThree, select_f32<Binary, multiply, multiply_flushing>},
+    {"fma.rn{.ftz}{.sat}.f32", kFour, select_f32<Ternary, fused, fused_flushing>},
+    {"mad.rn{.ftz}{.sat}.f32", kFour, select_f32<Ternary, fused, fused_flushing>},
     {"div.rn{.ftz}.f32", kThree, select_f32<Binary, divide>},
     {"rcp.rn{.ftz}.f32", kTwo, select_f32<Unary, reciprocal>},
     {"sqrt.rn{.ftz}.f32", kTwo, select_f32<Unary, root>},
@@ -191,8 +207,8 @@ constexpr Row kRows[] = {
 
     {"add{.rn}{.ftz}.f32x2", kThreePairs, select_f32<BinaryPairs, add>},
     {"sub{.rn}{.ftz}.f32x2", kThreePairs, select_f32<BinaryPairs, subtract>},
-    {"mul{.rn}{.ftz}.f32x2", kThreePairs, select_f32<BinaryPairs, multiply>},
-    {"fma.rn{.ftz}.f32x2", kFourPairs, select_f32<TernaryPairs, fused>},
+    {"mul{.rn}{.ftz}.f32x2", kThreePairs, select_f32<BinaryPairs, multiply, multiply_flushing>},
+    {"fma.rn{.ftz}.f32x2", kFourPairs, select_f32<TernaryPairs, fused, fused_flushing>},
     {"add(.rz|.rm|.rp){.ftz}.f32x2", kThreePairs, select_directed_2<exact_sum>},
     {"sub(.rz|.rm|.rp){.ftz}.f32x2", kThreePairs, select_directed_2<exact_difference>},
     {"mul(.rz|.rm|.rp){.ftz}.f32x2", kThreePairs, select_directed_2<exact_product>},

@@ -14,15 +14,16 @@ constexpr auto fused = [](double a, double b, double c) { return add(a * b, c); 
 constexpr auto power_of_two = [](double a) { return double(approximate_exp2(float(a))); };
 constexpr auto tangent = [](double a) { return std::tanh(a); };
 
-// Sign and magnitude: bits, in one half or in both. A flushed subnormal keeps its sign.
-template <bool clears>
+// Sign and magnitude: bits, in one half or in both; but a NaN becomes the canonical one.
+template <class H, bool clears>
 void change_sign(Warp& warp, const Step& step, LaneMask mask) {
   const HalfModifiers how = std::bit_cast<HalfModifiers>(std::int32_t(step.immediate));
   u16* d = warp.lanes<u16>(step.d);
   const u16* a = warp.lanes<u16>(step.a);
   auto element = [&](int i) {
     const u16 kept = how.ftz && (a[i] & 0x7c00) == 0 ? u16(a[i] & 0x8000) : a[i];
-    d[i] = clears ? u16(kept & 0x7fff) : u16(kept ^ 0x8000);
+    const bool nan = H::decode(kept) != H::decode(kept);
+    d[i] = nan ? kNaN16 : clears ? u16(kept & 0x7fff) : u16(kept ^ 0x8000);
   };
   if (how.packed) {
     each_of_pairs(mask, element);
@@ -30,11 +31,11 @@ void change_sign(Warp& warp, const Step& step, LaneMask mask) {
     each_lane(mask, element);
   }
 }
-template <bool clears>
+template <class H, bool clears>
 Body select_sign(Match& match) {
   const HalfModifiers how{match.bytes('d') == 4, match.has(".ftz")};
   match.step().immediate = std::bit_cast<std::int32_t>(how);
-  return change_sign<clears>;
+  return change_sign<H, clears>;
 }
 
 constexpr std::string_view kTwo16 = "d:r16, a:r16", kTwo32 = "d:r32, a:r32";
@@ -58,14 +59,14 @@ constexpr Row kRows[] = {
     {"sub{.rn}.bf16x2", kThree32, half_body<Bf16, subtract>},
     {"mul{.rn}.bf16x2", kThree32, half_body<Bf16, multiply>},
     {"fma.rn{.relu}.bf16x2", kFour32, half_body<Bf16, fused>},
-    {"neg{.ftz}.f16", kTwo16, select_sign<false>},
-    {"neg{.ftz}.f16x2", kTwo32, select_sign<false>},
-    {"neg.bf16", kTwo16, select_sign<false>},
-    {"neg.bf16x2", kTwo32, select_sign<false>},
-    {"abs{.ftz}.f16", kTwo16, select_sign<true>},
-    {"abs{.ftz}.f16x2", kTwo32, select_sign<true>},
-    {"abs.bf16", kTwo16, select_sign<true>},
-    {"abs.bf16x2", kTwo32, select_sign<true>},
+    {"neg{.ftz}.f16", kTwo16, select_sign<F16, false>},
+    {"neg{.ftz}.f16x2", kTwo32, select_sign<F16, false>},
+    {"neg.bf16", kTwo16, select_sign<Bf16, false>},
+    {"neg.bf16x2", kTwo32, select_sign<Bf16, false>},
+    {"abs{.ftz}.f16", kTwo16, select_sign<F16, true>},
+    {"abs{.ftz}.f16x2", kTwo32, select_sign<F16, true>},
+    {"abs.bf16", kTwo16, select_sign<Bf16, true>},
+    {"abs.bf16x2", kTwo32, select_sign<Bf16, true>},
     {"ex2.approx.f16", kTwo16, half_body<F16, power_of_two>},
     {"ex2.approx.f16x2", kTwo32, half_body<F16, power_of_two>},
     {"ex2.approx.ftz.bf16", kTwo16, half_body<Bf16, power_of_two>},

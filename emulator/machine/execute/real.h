@@ -49,6 +49,12 @@ inline constexpr Format kBfloat16{8, -126, 127};
 // says.
 double round_to(double x, Format format, Rounding rounding);
 
+// Whether `.ftz` makes zero of the exact result x of an f32 operation: rounded to the precision of f32
+// without regard to its smallest exponent, it lies below the smallest normal number.
+inline bool is_tiny(double x, Rounding rounding) {
+  return std::abs(round_to(x, {kBinary32.precision, -1000, kBinary32.max_exponent}, rounding)) < 0x1p-126;
+}
+
 // Exact results in a double that cannot hold them: "rounded to odd", the last bit says that something was
 // lost. Rounding such a result again to at most 51 bits, in any direction, gives what one rounding of the
 // exact result gives.

@@ -192,12 +192,12 @@ inline std::string module_of(const InstructionCase& test, std::string_view targe
       "and.b32 %word, %thread, 1;\nsetp.ne.u32 %odd, %word, 0;\n@%odd bra ODD_LANES;\n" + body +
       "bra ALL_LANES;\nODD_LANES:\n" + body + "ALL_LANES:\n";
   return fmt::format(
-      ".version {}\n.target {}\n.address_size 64\n.extern .shared .align 1024 .b8 dynamic[];\n"
+      ".version 8.8\n.target {}\n.address_size 64\n.extern .shared .align 1024 .b8 dynamic[];\n"
       ".visible .entry test(.param .align 8 .b8 buffers[{}])\n{{\n"
       ".reg .b64 %address;\n.reg .b32 %thread, %word;\n.reg .pred %odd;\n{}mov.u32 %thread, "
       "%tid.x;\n{}{}{}ret;\n}}\n",
-      target.starts_with("sm_100") ? "8.8" : "8.0", target, 8 * std::max<std::size_t>(test.fields.size(), 1),
-      declarations, prologue, lanes_apart ? apart : body, epilogue);
+      target, 8 * std::max<std::size_t>(test.fields.size(), 1), declarations, prologue,
+      lanes_apart ? apart : body, epilogue);
 }
 
 // The memory of a field before the launch. An `after` has none: it looks at the buffer of its name.
