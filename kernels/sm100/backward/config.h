@@ -8,25 +8,25 @@
 //   dP = V dO^T              dS = P * (dP - delta)
 //   dV += P dO               dK += dS Q               dQ = dS^T K
 //
-// Time runs down; an arrow is a barrier of SharedMemory. Map kSplit, steady state:
+// Time runs down; an arrow is a barrier of SharedMemory. The steady state of the map kSplit:
 //
-//   load (13)            multiply (12)               compute (4-11)                      reduce (0-3)
-//   Q(t+1)  -q_full->    S(t+1) = K Q(t+1)^T   <-s_empty-  S(t) in registers
-//   lse(t+1)   ----------------------------- lse_full ->   P(t) = exp2(...)
-//                        dV += P(t) dO(t)      <-p_full-   P(t) stored
-//           <-dout_empty-                      -p_empty->
-//   dO(t+1) -dout_full-> |
-//                        |                                 dP(t) in registers  <-dp_full-
-//   delta(t+1) --------- | ----------------- delta_full -> dS(t) = P(t) * (...)
-//                        dK += dS(t) Q(t)      <-ds_full-  dS(t) stored twice
-//           <-q_empty-   dQ(t) = dS(t)^T K     -------------------------- dq_full ->     dQ(t) in registers
-//                        dP(t+1) = V dO(t+1)^T <------------------------- dq_empty-      staged, added to
-//                        global
+//   load (13)             multiply (12)              compute (4-11)                   reduce (0-3)
+//
+//   Q(t+1) --q_full-->    S(t+1) = K Q(t+1)^T   <--s_empty--  S(t) in registers
+//   lse(t+1)   ----------------------------- lse_full -->     P(t) = exp2(...)
+//                         dV += P(t) dO(t)      <--p_full---  P(t) stored
+//          <-dout_empty-                        --p_empty-->
+//   dO(t+1) -dout_full->     (for dP(t+1))      --dp_full-->  dP(t) in registers
+//   delta(t+1)   --------------------------- delta_full -->   dS(t) = P(t) * (...)
+//                         dK += dS(t) Q(t)      <--ds_full--  dS(t) stored twice
+//          <-q_empty--
+//                         dQ(t) = dS(t)^T K     ------------------------ dq_full -->  dQ(t) in registers
+//                         dP(t+1) = V dO(t+1)^T <----------------------- dq_empty --  dQ(t) staged and added
 //
 // Map kAliased: P lies over S and dS over dP. S(t+1) may be issued only after the dV that reads P(t), so the
-// order is S(t+1), dK(t), dQ(t), dP(t+1), dV(t+1) and neither s_empty nor p_empty exist; that S(t+1) does not
-// overtake dV(t), and dQ(t) not dK(t), rests on the tensor core's issue order. kSplit asks for nothing of the
-// kind.
+// order is S(t+1), dK(t), dQ(t), dP(t+1), dV(t+1), and neither s_empty nor p_empty exist. That S(t+1) does
+// not overtake dV(t), and dQ(t) not dK(t), rests on the tensor core's issue order; kSplit asks for nothing of
+// the kind.
 #pragma once
 
 #include <cstddef>
@@ -42,10 +42,13 @@
 
 namespace flashback::sm100::backward {
 
+using flashback::TensorMapBytes;
 using shared::Dtype;
 using shared::Mask;
+
 // Where P and dS live: over S and dP, or in tensor memory of their own.
 enum class TensorMemory { kAliased, kSplit };
+
 // How the eight compute warps announce a finished store: all together (one barrier of 256 threads before each
 // signal) or each warp for itself.
 enum class Signal { kCta, kWarp };
@@ -57,8 +60,6 @@ struct Config {
   TensorMemory tensor_memory;  // changes speed only
   Signal signal;               // changes speed only
 };
-
-using flashback::TensorMapBytes;
 
 // Everything a launch is told. Lengths in rows; q_rows and k_rows are the real ones, q_rows_padded is q_rows
 // rounded up to the tile. lse_log2 and delta are [batch][head][q_rows_padded] fp32; dq_accum is
@@ -77,12 +78,15 @@ struct Parameters {
   std::int32_t heads;  // query heads
 };
 
-// Grid: x = tiles of keys (ascending, so that causal launches start with the longest), y = query heads, z =
+// Grid: x = tiles of keys (ascending: under a causal mask the longest start first), y = query heads, z =
 // batch.
 inline constexpr int kHeadDim = 64;
-inline constexpr int kQueryRows = 128;    // of a tile: columns of S
-inline constexpr int kKeyRows = 128;      // of a CTA: lanes of S
-inline constexpr int kBlockColumns = 32;  // of S, dP, dQ, dK, dV that a thread holds at a time
+inline constexpr int kQueryRows = 128;  // of a tile: columns of S
+inline constexpr int kKeyRows = 128;    // of a CTA: lanes of S
+
+// What a thread has in hand of its lane, of S, dP, dQ, dK or dV; in 16 bit two a word, eight a chunk of 16
+// bytes.
+inline constexpr int kBlockColumns = 32, kBlockWords = kBlockColumns / 2, kBlockChunks = kBlockColumns / 8;
 
 // Warps.
 //
@@ -179,31 +183,29 @@ struct SharedMemory {
   KeyTile k, v;
   QueryTile dout[kDoutStages];                      // stage 0 at the end: dV on its way out
   KeyTile ds[2];                                    // dS by keys, query rows 0-63 and 64-127
-  float dq[kDqStages][kQueryRows * kBlockColumns];  // 32 columns of dQ in the order of the accumulator
+  float dq[kDqStages][kQueryRows * kBlockColumns];  // 32 columns of dQ, in the order of the accumulator
   float lse[kLseStages][kQueryRows];
   float delta[kDeltaStages][kQueryRows];
 
-  // Who arrives (how often a phase) -> who waits: what it says.
-  ptx::Barrier q_full[kQStages];           // load (1, bytes) -> multiply: Q is there, and K with the first
+  // Who arrives (arrivals a phase) -> who waits: what it says.
+  ptx::Barrier q_full[kQStages];           // load (1 + bytes) -> multiply: Q is there, K with the first
   ptx::Barrier q_empty[kQStages];          // commit of dK (1) -> load: Q is read
-  ptx::Barrier lse_full[kLseStages];       // load (1, bytes) -> compute
-  ptx::Barrier lse_empty[kLseStages];      // compute warps (8) -> load
-  ptx::Barrier dout_full[kDoutStages];     // load (1, bytes) -> multiply: dO is there, and V with the first
+  ptx::Barrier lse_full[kLseStages];       // load (1 + bytes) -> compute: lse_log2 is there
+  ptx::Barrier lse_empty[kLseStages];      // compute warps (8) -> load: it is read
+  ptx::Barrier dout_full[kDoutStages];     // load (1 + bytes) -> multiply: dO is there, V with the first
   ptx::Barrier dout_empty[kDoutStages];    // commit of dV (1) -> load: dO is read
-  ptx::Barrier delta_full[kDeltaStages];   // load (1, bytes) -> compute
-  ptx::Barrier delta_empty[kDeltaStages];  // compute warps (8) -> load
-  ptx::Barrier s_full;                     // commit of S (1) -> compute
-  ptx::Barrier
-      s_empty;  // kSplit: compute warps (8) -> multiply: S is in registers, the next S may overwrite it
-  ptx::Barrier p_full;   // compute warps (8) -> multiply: P is stored (kAliased: and S therefore read)
-  ptx::Barrier p_empty;  // kSplit: commit of dV (1) -> compute: P is read. kAliased: the next s_full says it
-  ptx::Barrier
-      dp_full;  // commit of dP (1) -> compute; also that dK and dQ of the tile before are done: dS is free
-  ptx::Barrier ds_full;   // compute warps (8) -> multiply: dS is stored in both memories, dP therefore read
-  ptx::Barrier dq_full;   // commit of dQ (1) -> reduce
+  ptx::Barrier delta_full[kDeltaStages];   // load (1 + bytes) -> compute: delta is there
+  ptx::Barrier delta_empty[kDeltaStages];  // compute warps (8) -> load: it is read
+  ptx::Barrier s_full;   // commit of S (1) -> compute: S is there; kAliased: the P before is read
+  ptx::Barrier s_empty;  // compute warps (8) -> multiply: S is in registers. kSplit only
+  ptx::Barrier p_full;   // compute warps (8) -> multiply: P is stored; kAliased: S is read
+  ptx::Barrier p_empty;  // commit of dV (1) -> compute: P is read. kSplit only
+  ptx::Barrier dp_full;  // commit of dP (1) -> compute: dP is there; dK and dQ before it are done, dS is read
+  ptx::Barrier ds_full;  // compute warps (8) -> multiply: dS is stored in both memories, dP is read
+  ptx::Barrier dq_full;  // commit of dQ (1) -> reduce: dQ is there
   ptx::Barrier dq_empty;  // reduce warps (4) -> multiply: dQ is in registers, dP may overwrite it
-  ptx::Barrier dv_full;   // commit of the last dV (1) -> compute
-  ptx::Barrier dk_full;   // commit of the last dK (1) -> compute
+  ptx::Barrier dv_full;   // commit of the last dV (1) -> compute: dV is final
+  ptx::Barrier dk_full;   // commit of the last dK (1) -> compute: dK is final
 
   std::uint32_t tensor_memory;  // address of column 0, written by its allocation
 };
@@ -215,6 +217,11 @@ inline constexpr std::uint32_t kDqBlockBytes = kQueryRows * kBlockColumns * size
 inline constexpr std::uint32_t kStagedBytes = kKeyRows * kBlockColumns * 2;  // of dK or dV, a compute group
 static_assert(KeyTile::kBytes == kTileBytes && 2 * kStagedBytes == kTileBytes);
 static_assert(shared::kDqTileRows == kQueryRows);
+
+// Where a compute group stages its 32 columns of dK or dV for the store: rows of 64 bytes, 64-byte swizzle.
+constexpr std::uint32_t staged_chunk(int key, int index) {
+  return tile::swizzle64((key * kBlockChunks + index) * tile::kChunkBytes);
+}
 
 // Dynamic shared memory of a launch.
 constexpr std::uint32_t shared_bytes(const Config&) {

@@ -27,8 +27,7 @@ struct Work {
   }
 };
 
-// --- load: one thread
-// ---------------------------------------------------------------------------------------------
+// --- load: one thread --------------------------------------------------------------------------
 
 __device__ inline void load(const Parameters& p, SharedMemory& sm, const Work& work) {
   ptx::prefetch_tensor_map(&p.q);
@@ -71,8 +70,7 @@ __device__ inline void load(const Parameters& p, SharedMemory& sm, const Work& w
   }
 }
 
-// --- multiply: one thread
-// -----------------------------------------------------------------------------------------
+// --- multiply: one thread ----------------------------------------------------------------------
 
 template <Config config>
 __device__ void multiply(SharedMemory& sm, std::uint32_t tensor_memory, int tiles) {
@@ -144,11 +142,9 @@ __device__ void multiply(SharedMemory& sm, std::uint32_t tensor_memory, int tile
   }
 }
 
-// --- compute: eight warps, a key a thread
-// -------------------------------------------------------------------------
+// --- compute: eight warps, a key a thread ------------------------------------------------------
 
-// Every compute warp has read what some other one is about to overwrite. Only where P lies over S and dS over
-// dP.
+// Every compute warp has read what some other one is about to overwrite: P lies over S, dS over dP.
 template <Config config>
 __device__ void guard_alias() {
   if constexpr (config.tensor_memory == TensorMemory::kAliased) {
@@ -171,12 +167,13 @@ __device__ void announce(bool leader, Barriers&... barriers) {
   if (leader) (arrive(barriers), ...);
 }
 
-// P = exp2(S * scale_log2 - lse_log2) for 32 query rows, from minus the exponent: the special function unit
-// negates for nothing, and lse_log2 is read as it lies.
-__device__ inline void exponentiate(float (&s)[32], ptx::F32x2 minus_scale_log2, const float* lse_log2) {
+// P = exp2(S * scale_log2 - lse_log2) for a block of query rows, from minus the exponent: the special
+// function unit negates for nothing, and lse_log2 is read as it lies.
+__device__ inline void exponentiate(float (&s)[kBlockColumns], ptx::F32x2 minus_scale_log2,
+                                    const float* lse_log2) {
   const std::uint32_t from = ptx::shared_address(lse_log2);
 #pragma unroll
-  for (int i = 0; i < 32; i += 4) {
+  for (int i = 0; i < kBlockColumns; i += 4) {
     ptx::F32x2 lse[2];
     ptx::load_shared(lse[0], lse[1], from + i * sizeof(float));
 #pragma unroll
@@ -189,11 +186,12 @@ __device__ inline void exponentiate(float (&s)[32], ptx::F32x2 minus_scale_log2,
   }
 }
 
-// dS = P * (dP - delta) for 32 query rows, in place of dP.
-__device__ inline void differentiate(float (&dp)[32], const float (&p)[32], const float* delta) {
+// dS = P * (dP - delta) for a block of query rows, in place of dP.
+__device__ inline void differentiate(float (&dp)[kBlockColumns], const float (&p)[kBlockColumns],
+                                     const float* delta) {
   const std::uint32_t from = ptx::shared_address(delta);
 #pragma unroll
-  for (int i = 0; i < 32; i += 4) {
+  for (int i = 0; i < kBlockColumns; i += 4) {
     ptx::F32x2 rows[2];
     ptx::load_shared(rows[0], rows[1], from + i * sizeof(float));
 #pragma unroll
@@ -205,25 +203,38 @@ __device__ inline void differentiate(float (&dp)[32], const float (&p)[32], cons
 }
 
 // Zero where the query row does not see the key: selected, whatever stands there.
-__device__ inline void hide(float (&v)[32], std::uint32_t visible) {
+__device__ inline void hide(float (&v)[kBlockColumns], std::uint32_t visible) {
 #pragma unroll
-  for (int i = 0; i < 32; ++i) v[i] = visible >> i & 1 ? v[i] : 0.0f;
+  for (int i = 0; i < kBlockColumns; ++i) v[i] = visible >> i & 1 ? v[i] : 0.0f;
 }
 
 template <Dtype dtype>
-__device__ void narrow(std::uint32_t (&words)[16], const float (&v)[32]) {
+__device__ void narrow(std::uint32_t (&words)[kBlockWords], const float (&v)[kBlockColumns]) {
 #pragma unroll
-  for (int i = 0; i < 16; ++i) words[i] = shared::narrow<dtype>(v[2 * i], v[2 * i + 1]);
+  for (int i = 0; i < kBlockWords; ++i) words[i] = shared::narrow<dtype>(v[2 * i], v[2 * i + 1]);
+}
+
+// A block in shared memory, sixteen bytes at a time; `offset` says where in the buffer each chunk goes.
+template <class Offset>
+__device__ void store_block(const std::uint32_t (&words)[kBlockWords], Offset offset, void* buffer) {
+  const std::uint32_t to = ptx::shared_address(buffer);
+#pragma unroll
+  for (int i = 0; i < kBlockChunks; ++i) {
+    const std::uint32_t* w = &words[4 * i];
+    ptx::store_shared(to + offset(i), w[0], w[1], w[2], w[3]);
+  }
 }
 
 // Where a compute thread works. Its 64 query rows of a tile are two blocks of 32, one in each half.
 struct ComputeThread {
-  int group;           // 0, 1: which 32 of the 64 rows of a half
-  int key;             // in the tile: its lane of tensor memory
-  std::uint32_t lane;  // of its warp's first lane, as a part of a tensor memory address
+  int group;            // 0, 1: which block of a half
+  int key;              // in the tile: its lane of tensor memory
+  std::uint32_t lanes;  // its warp's part of a tensor memory address
 
   __device__ explicit ComputeThread(int warp)
-      : group(warp / 4), key(static_cast<int>(threadIdx.x % kGroupThreads)), lane((warp % 4 * 32) << 16) {}
+      : group((warp - kFirstComputeWarp) / 4),
+        key(static_cast<int>(threadIdx.x) % kGroupThreads),
+        lanes(tile::lanes_of(warp)) {}
   // First row in the tile of the block in `half`.
   __device__ int row(int half) const { return half * kQueryRows / 2 + group * kBlockColumns; }
 };
@@ -233,7 +244,7 @@ __device__ void compute(const Parameters& p, SharedMemory& sm, std::uint32_t ten
                         const ComputeThread& thread, bool leader) {
   constexpr bool kSplit = config.tensor_memory == TensorMemory::kSplit;
   constexpr TensorColumns kColumns = tensor_columns(config.tensor_memory);
-  const auto at = [=](tile::Columns columns) { return tensor_memory + thread.lane + columns.first; };
+  const auto at = [=](tile::Columns columns) { return tensor_memory + thread.lanes + columns.first; };
 
   const shared::Lengths lengths = {p.q_rows, p.k_rows};
   const int first_row = shared::first_row_that_sees(config.mask, work.key_row + thread.key, lengths);
@@ -243,15 +254,15 @@ __device__ void compute(const Parameters& p, SharedMemory& sm, std::uint32_t ten
 
   RingPosition<kLseStages> lse;
   RingPosition<kDeltaStages> delta;
-  RingPosition<1> tile;
+  RingPosition<1> step;
 #pragma unroll 1
   for (int t = work.tiles.begin; t < work.tiles.end; ++t) {
     const int row = t * kQueryRows;
     const bool edge = row < first_whole_row;
 
-    float prob[2][32];
+    float prob[2][kBlockColumns];
     wait(sm.lse_full[lse.slot], lse.full());
-    wait(sm.s_full, tile.full());
+    wait(sm.s_full, step.full());
     ptx::fence_after_sync();
     ptx::load_columns(prob[0], at(kColumns.s) + thread.row(0), prob[1], at(kColumns.s) + thread.row(1));
     if constexpr (kSplit) announce<config>(leader, sm.s_empty);
@@ -260,12 +271,12 @@ __device__ void compute(const Parameters& p, SharedMemory& sm, std::uint32_t ten
     for (int half = 0; half < 2; ++half) {
       exponentiate(prob[half], minus_scale_log2, &sm.lse[lse.slot][thread.row(half)]);
       if (edge) hide(prob[half], shared::rows_that_see(first_row, row + thread.row(half)));
-      std::uint32_t words[16];
+      std::uint32_t words[kBlockWords];
       narrow<config.dtype>(words, prob[half]);
       if (half == 0) {
         guard_alias<config>();
         if constexpr (kSplit) {
-          wait(sm.p_empty, tile.empty());
+          wait(sm.p_empty, step.empty());
           ptx::fence_after_sync();
         }
       }
@@ -275,24 +286,21 @@ __device__ void compute(const Parameters& p, SharedMemory& sm, std::uint32_t ten
     announce<config>(leader, sm.p_full, sm.lse_empty[lse.slot]);
 
     wait(sm.delta_full[delta.slot], delta.full());
-    wait(sm.dp_full, tile.full());
+    wait(sm.dp_full, step.full());
     ptx::fence_after_sync();
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float ds[32];
+      float ds[kBlockColumns];
       ptx::load_columns(ds, at(kColumns.dp) + thread.row(half));
       guard_alias<config>();
       differentiate(ds, prob[half], &sm.delta[delta.slot][thread.row(half)]);
       if (edge) hide(ds, shared::rows_that_see(first_row, row + thread.row(half)));
-      std::uint32_t words[16];
+      std::uint32_t words[kBlockWords];
       narrow<config.dtype>(words, ds);
       ptx::store_columns(at(kColumns.ds) + thread.row(half) / 2, words);
-      const std::uint32_t to = ptx::shared_address(&sm.ds[half]);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        ptx::store_shared(to + KeyTile::chunk(thread.key, 4 * thread.group + i), words[4 * i],
-                          words[4 * i + 1], words[4 * i + 2], words[4 * i + 3]);
-      }
+      store_block(
+          words, [&](int i) { return KeyTile::chunk(thread.key, kBlockChunks * thread.group + i); },
+          &sm.ds[half]);
     }
     ptx::wait_stores();
     ptx::fence_async_shared();
@@ -300,7 +308,7 @@ __device__ void compute(const Parameters& p, SharedMemory& sm, std::uint32_t ten
 
     lse.advance();
     delta.advance();
-    tile.advance();
+    step.advance();
   }
 }
 
@@ -313,21 +321,16 @@ __device__ void store_gradient(ptx::Barrier& full, std::uint32_t columns, float 
   wait(full, 0);
   ptx::fence_after_sync();
   const int d = thread.group * kBlockColumns;
-  float v[32];
-  ptx::load_columns(v, columns + thread.lane + d);
+  float v[kBlockColumns];
+  ptx::load_columns(v, columns + thread.lanes + d);
 #pragma unroll
   for (float& x : v) x *= scale;
-  std::uint32_t words[16];
+  std::uint32_t words[kBlockWords];
   narrow<dtype>(words, v);
 
-  std::uint8_t* const staged = staging.bytes + thread.group * kStagedBytes;
-  const std::uint32_t to = ptx::shared_address(staged);
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const std::uint32_t offset = (thread.key * 4 + i) * tile::kChunkBytes;
-    ptx::store_shared(to + tile::swizzle64(offset), words[4 * i], words[4 * i + 1], words[4 * i + 2],
-                      words[4 * i + 3]);
-  }
+  void* const staged = staging.bytes + thread.group * kStagedBytes;
+  store_block(
+      words, [&](int i) { return staged_chunk(thread.key, i); }, staged);
   ptx::fence_async_shared();
   ptx::sync<kGroupThreads>(kGroupBarrier + thread.group);
   if (issuer) {
@@ -352,25 +355,24 @@ __device__ void compute_and_store(const Parameters& p, SharedMemory& sm, std::ui
   if (issuer) ptx::wait_bulk();
 }
 
-// --- reduce: four warps, a query row a thread
-// ---------------------------------------------------------------------
+// --- reduce: four warps, a query row a thread --------------------------------------------------
 
 template <Config config>
 __device__ void reduce(const Parameters& p, SharedMemory& sm, std::uint32_t tensor_memory, const Work& work,
                        int warp) {
   constexpr TensorColumns kColumns = tensor_columns(config.tensor_memory);
-  const std::uint32_t from = tensor_memory + ((warp * 32) << 16) + kColumns.dq.first;
+  const std::uint32_t from = tensor_memory + tile::lanes_of(warp) + kColumns.dq.first;
   const int row = static_cast<int>(threadIdx.x);
   float* const dq_accum = p.dq_accum + work.padded_row(p) * kHeadDim;
   const bool leader = ptx::elect();
   const bool issuer = leader && warp == 0;
 
-  RingPosition<1> tile;
+  RingPosition<1> step;
   RingPosition<kDqStages> staging;
 #pragma unroll 1
   for (int t = work.tiles.begin; t < work.tiles.end; ++t) {
-    float dq[2][32];
-    wait(sm.dq_full, tile.full());
+    float dq[2][kBlockColumns];
+    wait(sm.dq_full, step.full());
     ptx::fence_after_sync();
     ptx::load_columns(dq[0], from, dq[1], from + kBlockColumns);
     ptx::fence_before_sync();
@@ -399,13 +401,12 @@ __device__ void reduce(const Parameters& p, SharedMemory& sm, std::uint32_t tens
       __syncwarp();
       staging.advance();
     }
-    tile.advance();
+    step.advance();
   }
   if (issuer) ptx::wait_bulk();
 }
 
-// --- the kernel
-// ---------------------------------------------------------------------------------------------------
+// --- the kernel --------------------------------------------------------------------------------
 
 template <Config config>
 __device__ void initialise_barriers(SharedMemory& sm) {
@@ -467,7 +468,7 @@ __device__ void backward(const Parameters& p) {
     reduce<config>(p, sm, tensor_memory, work, warp);
   } else if (role == Role::kCompute) {
     ptx::raise_registers<kRegisters.compute>();
-    compute_and_store<config>(p, sm, tensor_memory, work, warp - kFirstComputeWarp);
+    compute_and_store<config>(p, sm, tensor_memory, work, warp);
   } else {
     ptx::lower_registers<kRegisters.others>();
     if (role == Role::kMultiply) {
