@@ -3,16 +3,12 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cmath>
-#include <cstdio>
 #include <memory>
 
 #include "attention/launch.h"
-#include "attention/reference/reference.h"
-#include "attention/reference/rounding.h"
 #include "program/arguments.h"
+#include "program/judged_run.h"
 #include "program/progress.h"
-#include "program/run_inputs.h"
 #include "program/run_report.h"
 #include "program/safetensors.h"
 #include "program/subcommand.h"
@@ -20,7 +16,6 @@
 namespace flashback::program {
 namespace {
 
-using reference::Answer;
 using reference::Data;
 
 constexpr const char* kExamples = R"(Examples:
@@ -33,20 +28,23 @@ constexpr const char* kExamples = R"(Examples:
 Input: q, k, v, dout as (batch, rows, heads, channels) in --dtype or fp32 (rounded), and optionally out and
 lse (batch, heads, rows; fp32, natural logarithm). Output: dq, dk, dv, out, lse.)";
 
-struct RunOptions {
+struct Options {
   ProblemOptions problem;
   std::optional<std::string> data, seed, threads, input, output;
   std::string device = "emulator";
   bool json = false;
 };
 
-// The options, understood.
+// The options, understood; the values of the tensors are not made yet unless they come from a file.
 struct Request {
+  Problem problem;
   std::vector<Variant> variants;
+  RunInputs inputs;
   Data data = Data::kNormal;
   std::uint64_t seed = 0;
   int threads = 0;
-  std::optional<int> cuda;  // the ordinal; none: the emulator
+  std::optional<int> cuda;   // the ordinal; none: the emulator
+  std::optional<Arch> arch;  // none: the device's
 };
 
 std::optional<int> parse_device(const std::string& text) {
@@ -56,9 +54,19 @@ std::optional<int> parse_device(const std::string& text) {
   refuse_word("--device", text, {"emulator", "cuda:N with a device number N"});
 }
 
-Request understand(const RunOptions& options) {
+Request understand(const Options& options) {
+  if (options.input && (options.data || options.seed)) {
+    refuse(fmt::format("{} is {}, but the values come from --input {}; leave one of the two out",
+                       options.data ? "--data" : "--seed", options.data ? *options.data : *options.seed,
+                       *options.input));
+  }
   Request request;
-  request.cuda = parse_device(options.device);
+  request.variants = options.problem.variants();
+  if (options.output && request.variants.size() > 1) {
+    refuse(fmt::format(
+        "--output is {} and --variants names {}; gradients of one variant can be written, so name one",
+        *options.output, request.variants.size()));
+  }
   if (options.data) {
     request.data =
         parse_choice("--data", *options.data,
@@ -66,98 +74,66 @@ Request understand(const RunOptions& options) {
   }
   if (options.seed) request.seed = std::uint64_t(parse_whole("--seed", *options.seed, 0, INT64_MAX));
   if (options.threads) request.threads = int(parse_whole("--threads", *options.threads, 1, 1024));
-  request.variants = options.problem.variants();
-  if (options.input && (options.data || options.seed)) {
-    const char* which = options.data ? "--data" : "--seed";
-    refuse(fmt::format("{} is {}, but the values come from --input {}; leave one of the two out", which,
-                       options.data ? *options.data : *options.seed, *options.input));
-  }
-  if (options.output && request.variants.size() > 1) {
-    refuse(fmt::format(
-        "--output is {} and --variants names {}; gradients of one variant can be written, so name one",
-        *options.output, request.variants.size()));
-  }
+  request.cuda = parse_device(options.device);
+  request.arch = options.problem.arch();
+  if (!request.arch && !request.cuda) request.arch = Arch::kSm100;
+
+  Problem& problem = request.problem;
+  problem.dtype = options.problem.dtype();
+  problem.mask = options.problem.mask();
+  problem.scale = options.problem.scale();
+  const PartialShape given = options.problem.shape();
+  if (options.input) request.inputs = read_inputs(*options.input, given, problem.dtype);
+  problem.shape = options.input ? request.inputs.shape : with_defaults(given);
   return request;
 }
 
-std::unique_ptr<Workbench> open_device(const Request& request, std::optional<Arch> arch) {
+void demand_kernels(const Request& request, Arch arch) {
+  for (const Variant& variant : request.variants) {
+    Plan plan;
+    require(make_plan(arch, in_variant(request.problem, variant), &plan));
+  }
+}
+
+// Inputs, references, 16-bit copies and device memory together take at most 64 bytes for each element of q
+// and k.
+void demand_memory(const Shape& shape) {
+  const double q_rows = double(shape.seqlen_q) * double(shape.heads);
+  const double k_rows = double(shape.seqlen_k) * double(shape.kv_heads);
+  const double needed = 64 * double(shape.batch) * double(shape.head_dim) * (q_rows + k_rows);
+  const double present = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+  if (needed <= present) return;
+  refuse(fmt::format(
+      "{} x {} rows of {} heads in {} batches need about {:.3g} GiB with their references; this machine has "
+      "{:.3g} GiB",
+      shape.seqlen_q, shape.seqlen_k, shape.heads, shape.batch, needed / 0x1p30, present / 0x1p30));
+}
+
+std::unique_ptr<Workbench> open_device(const Request& request) {
   std::unique_ptr<Workbench> workbench;
-  const Status status = request.cuda
-                            ? open_cuda(*request.cuda, &workbench)
-                            : open_emulator(arch.value_or(Arch::kSm100), request.threads, &workbench);
+  const Status status = request.cuda ? open_cuda(*request.cuda, &workbench)
+                                     : open_emulator(*request.arch, request.threads, &workbench);
   if (!status.ok())
     refuse(status.sentence());  // whatever the reason: what was asked for is not to be had here
-  if (arch && *arch != workbench->arch()) {
-    refuse(fmt::format("--arch is {}, but the device cuda:{} is {}; leave --arch out", name(*arch),
+  if (request.arch && *request.arch != workbench->arch()) {
+    refuse(fmt::format("--arch is {}, but the device cuda:{} is {}; leave --arch out", name(*request.arch),
                        *request.cuda, name(workbench->arch())));
   }
   return workbench;
 }
 
-std::vector<float> to_floats(const std::vector<double>& values) {
-  return {values.begin(), values.end()};
-}
-
-double largest_difference(const std::vector<float>& a, const std::vector<double>& b) {
-  double largest = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i] != b[i]) largest = std::max(largest, std::fabs(a[i] - b[i]));
-  }
-  return largest;
-}
-
-// The file's out and lse, or what they should be.
-void complete_forward(const Answer<double>& exact, Dtype dtype, RunInputs* inputs) {
-  if (inputs->out.empty()) {
-    inputs->out = to_floats(exact.out);
-    for (float& value : inputs->out) value = reference::round_to(dtype, value);
-  } else {
-    inputs->notes.push_back(
-        fmt::format("out comes from the file and differs from double precision by at most {:.3g}",
-                    largest_difference(inputs->out, exact.out)));
-  }
-  if (inputs->lse.empty()) {
-    inputs->lse = to_floats(exact.lse);
-  } else {
-    inputs->notes.push_back(
-        fmt::format("lse comes from the file and differs from double precision by at most {:.3g}",
-                    largest_difference(inputs->lse, exact.lse)));
-  }
-}
-
-DeviceInputs bits_of(const RunInputs& inputs, Dtype dtype) {
-  const auto bits = [&](const std::vector<float>& values) { return reference::to_bits(dtype, values); };
-  return {bits(inputs.tensors.q), bits(inputs.tensors.k),    bits(inputs.tensors.v),
-          bits(inputs.out),       bits(inputs.tensors.dout), inputs.lse};
-}
-
 InputStatistics statistics_of(const RunInputs& inputs, const std::string& file) {
+  const reference::Inputs& t = inputs.tensors;
   return {file,
-          distribution_of(inputs.tensors.q),
-          distribution_of(inputs.tensors.k),
-          distribution_of(inputs.tensors.v),
-          distribution_of(inputs.tensors.dout),
+          distribution_of(t.q),
+          distribution_of(t.k),
+          distribution_of(t.v),
+          distribution_of(t.dout),
           range_of(inputs.lse)};
 }
 
-VariantResult judge_gradients(const Variant& variant, DeviceGradients gradients, const Answer<double>& exact,
-                              const Answer<float>& sixteen_bit, const Problem& problem) {
-  const Shape& shape = problem.shape;
-  const Extent of_q = {shape.batch, shape.seqlen_q, shape.heads, shape.head_dim};
-  const Extent of_k = {shape.batch, shape.seqlen_k, shape.kv_heads, shape.head_dim};
-  const auto verdict = [&](const auto& bits, const auto& exact, const auto& sixteen_bit,
-                           const Extent& extent) {
-    return judge(reference::from_bits(problem.dtype, bits), exact, sixteen_bit, extent, problem.dtype);
-  };
-  VariantResult result{variant, std::move(gradients), {}, {}, {}};
-  result.dq = verdict(result.gradients.dq, exact.dq, sixteen_bit.dq, of_q);
-  result.dk = verdict(result.gradients.dk, exact.dk, sixteen_bit.dk, of_k);
-  result.dv = verdict(result.gradients.dv, exact.dv, sixteen_bit.dv, of_k);
-  return result;
-}
-
-void write_output(SafetensorsWriter& writer, const Problem& problem, const DeviceInputs& inputs,
-                  const DeviceGradients& gradients) {
+void write_output(SafetensorsWriter& writer, const Problem& problem, const JudgedRun& run) {
+  const DeviceGradients& gradients = run.results.front().gradients;
   const Shape& s = problem.shape;
   const std::string dtype = problem.dtype == Dtype::kBf16 ? "BF16" : "F16";
   const std::vector<std::int64_t> of_q = {s.batch, s.seqlen_q, s.heads, s.head_dim};
@@ -166,94 +142,48 @@ void write_output(SafetensorsWriter& writer, const Problem& problem, const Devic
       {"dq", dtype, of_q, std::as_bytes(std::span(gradients.dq))},
       {"dk", dtype, of_k, std::as_bytes(std::span(gradients.dk))},
       {"dv", dtype, of_k, std::as_bytes(std::span(gradients.dv))},
-      {"out", dtype, of_q, std::as_bytes(std::span(inputs.out))},
-      {"lse", "F32", {s.batch, s.heads, s.seqlen_q}, std::as_bytes(std::span(inputs.lse))},
+      {"out", dtype, of_q, std::as_bytes(std::span(run.inputs.out))},
+      {"lse", "F32", {s.batch, s.heads, s.seqlen_q}, std::as_bytes(std::span(run.inputs.lse))},
   };
   require(writer.commit(tensors));
 }
 
-// Inputs, references, 16-bit copies and device memory together take at most 64 bytes for each element of q
-// and k.
-void demand_memory(const Shape& shape) {
-  const double elements =
-      double(shape.batch) * double(shape.head_dim) *
-      (double(shape.seqlen_q) * double(shape.heads) + double(shape.seqlen_k) * double(shape.kv_heads));
-  const double needed = 64 * elements,
-               present = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
-  if (needed <= present) return;
-  refuse(fmt::format(
-      "{} x {} rows of {} heads in {} batches need about {:.3g} GiB with their references; this machine has "
-      "{:.3g} GiB",
-      shape.seqlen_q, shape.seqlen_k, shape.heads, shape.batch, needed / 0x1p30, present / 0x1p30));
-}
-
-void demand_kernels(const std::vector<Problem>& problems, Arch arch) {
-  for (const Problem& problem : problems) {
-    Plan plan;
-    require(make_plan(arch, problem, &plan));
-  }
-}
-
-ExitCode run_backward(const RunOptions& options) {
+ExitCode run_backward(const Options& options) {
   const auto start = std::chrono::steady_clock::now();
-  const Request request = understand(options);
-  const Dtype dtype = options.problem.dtype();
-  RunInputs inputs;
-  inputs.shape = with_defaults(options.problem.shape());
-  if (options.input) inputs = read_inputs(*options.input, options.problem.shape(), dtype);
-  Problem problem;
-  problem.dtype = dtype;
-  problem.shape = inputs.shape;
-  problem.mask = options.problem.mask();
-  problem.scale = options.problem.scale();
-
-  demand_memory(problem.shape);
-  std::vector<Problem> problems;
-  for (const Variant& variant : request.variants) {
-    problem.tensor_memory = variant.tensor_memory;
-    problem.signal = variant.signal;
-    problems.push_back(problem);
-  }
+  Request request = understand(options);
+  const Problem& problem = request.problem;
   // What no kernel solves is refused before a device is asked for, unless only the device knows its
   // architecture.
-  const std::optional<Arch> arch =
-      request.cuda ? options.problem.arch() : options.problem.arch().value_or(Arch::kSm100);
-  if (arch) demand_kernels(problems, *arch);
-  const std::unique_ptr<Workbench> workbench = open_device(request, arch);
-  if (!arch) demand_kernels(problems, workbench->arch());
+  if (request.arch) demand_kernels(request, *request.arch);
+  demand_memory(problem.shape);
+  const std::unique_ptr<Workbench> workbench = open_device(request);
+  if (!request.arch) demand_kernels(request, workbench->arch());
   SafetensorsWriter writer;
   if (options.output) require(writer.open(*options.output));
 
+  if (!options.input) {
+    request.inputs.tensors = reference::make_inputs(request.data, problem.shape, problem.dtype,
+                                                    effective_scale(problem), request.seed);
+  }
   Progress progress(2 + request.variants.size());
-  const double scale = effective_scale(problem);
-  if (!options.input)
-    inputs.tensors = reference::make_inputs(request.data, inputs.shape, dtype, scale, request.seed);
-  const reference::Question question{inputs.shape, problem.mask, scale};
-  progress.step("reference, double precision");
-  const Answer<double> exact = reference::exact(question, inputs.tensors, request.threads);
-  progress.step("reference, 16 bit");
-  const Answer<float> sixteen_bit = reference::sixteen_bit(question, inputs.tensors, dtype, request.threads);
-  complete_forward(exact, dtype, &inputs);
+  const auto step = [&](const std::string& what) { progress.step(what); };
+  JudgedRun run = run_and_judge(*workbench, !request.cuda, problem, request.variants, request.threads, step,
+                                &request.inputs);
+  progress.finish();
 
   RunReport report;
   report.arch = workbench->arch();
   report.device = options.device;
   report.problem = problem;
-  const DeviceInputs device_inputs = bits_of(inputs, dtype);
-  for (std::size_t i = 0; i < problems.size(); ++i) {
-    progress.step(fmt::format("{} on {}", name(request.variants[i]), options.device));
-    DeviceGradients gradients = run_on(*workbench, report.emulated(), problems[i], device_inputs);
-    report.results.push_back(
-        judge_gradients(request.variants[i], std::move(gradients), exact, sixteen_bit, problems[i]));
-  }
-  progress.finish();
-  if (options.output) write_output(writer, problem, device_inputs, report.results.front().gradients);
-
   report.values =
       options.input ? *options.input : fmt::format("data {}, seed {}", name(request.data), request.seed);
-  if (options.input) report.inputs = statistics_of(inputs, *options.input);
-  report.notes = inputs.notes;
-  if (options.output) report.notes.push_back("the gradients are in " + *options.output);
+  if (options.input) report.inputs = statistics_of(request.inputs, *options.input);
+  report.notes = request.inputs.notes;
+  if (options.output) {
+    write_output(writer, problem, run);
+    report.notes.push_back("the gradients are in " + *options.output);
+  }
+  report.results = std::move(run.results);
   report.wall_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (options.json) {
     fmt::print("{}\n", to_json(report).dump(2));
@@ -273,7 +203,7 @@ void add_run(CLI::App& flashback, Action* chosen) {
   run->footer(kExamples);
   CLI::App* backward = run->add_subcommand("backward", "dq, dk, dv of attention");
   backward->footer(kExamples);
-  const auto options = std::make_shared<RunOptions>();
+  const auto options = std::make_shared<Options>();
   options->problem.add_to(*backward);
   const auto add = [&](const char* group, const char* name, const char* type, auto& value,
                        const char* meaning) {

@@ -7,19 +7,10 @@
 #include <vector>
 
 #include "attention/problem.h"
-#include "attention/tolerance.h"
-#include "program/device_run.h"
 #include "program/distribution.h"
-#include "program/problem_options.h"
+#include "program/judged_run.h"
 
 namespace flashback::program {
-
-struct VariantResult {
-  Variant variant;
-  DeviceGradients gradients;
-  Verdict dq, dk, dv;
-  bool ok() const { return dq.ok && dk.ok && dv.ok; }
-};
 
 struct InputStatistics {  // of a file's tensors
   std::string file;
