@@ -1,0 +1,134 @@
+// What the C functions promise beside gradients: codes, sentences, nothing done on a refusal.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+#include "flashback/flashback.h"
+
+namespace {
+
+class Api : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(flashback_device_emulator("sm100", 1, &device_, &message_), FLASHBACK_OK) << message_.text;
+    arguments_.size = sizeof arguments_;
+    arguments_.batch = arguments_.heads = arguments_.kv_heads = 1;
+    arguments_.seqlen_q = arguments_.seqlen_k = 64;
+    arguments_.head_dim = 64;
+  }
+  void TearDown() override { flashback_device_close(device_); }
+
+  std::string sentence() const { return message_.text; }
+
+  flashback_device* device_ = nullptr;
+  flashback_message message_;
+  flashback_backward_arguments arguments_{};
+  size_t bytes_ = 0;
+};
+
+TEST_F(Api, WorkspaceNeedsShapesOnly) {
+  EXPECT_EQ(flashback_backward_workspace(device_, &arguments_, &bytes_, &message_), FLASHBACK_OK);
+  EXPECT_EQ(bytes_, 33792u);
+  EXPECT_EQ(sentence(), "");
+}
+
+TEST_F(Api, AStructOfAnotherSizeIsRefused) {
+  arguments_.size = 8;
+  EXPECT_EQ(flashback_backward_workspace(device_, &arguments_, &bytes_, &message_), FLASHBACK_INVALID);
+  EXPECT_EQ(sentence().find("size is 8; it must be sizeof(flashback_backward_arguments), which is "), 0u)
+      << sentence();
+  EXPECT_EQ(bytes_, 0u);
+}
+
+TEST_F(Api, EnumeratorsThatDoNotExistAreRefused) {
+  const unsigned seven = 7;
+  std::memcpy(&arguments_.dtype, &seven, sizeof seven);
+  EXPECT_EQ(flashback_backward_can_run(device_, &arguments_, &message_), FLASHBACK_INVALID);
+  EXPECT_EQ(sentence(), "dtype is 7; it must be FLASHBACK_BF16 (0) or FLASHBACK_F16 (1)");
+  arguments_.dtype = FLASHBACK_BF16;
+  std::memcpy(&arguments_.tensor_memory, &seven, sizeof seven);
+  EXPECT_EQ(flashback_backward_can_run(device_, &arguments_, &message_), FLASHBACK_INVALID);
+  EXPECT_EQ(sentence(), "tensor_memory is 7; it must be FLASHBACK_SPLIT (0) or FLASHBACK_ALIASED (1)");
+  arguments_.tensor_memory = FLASHBACK_SPLIT;
+  std::memcpy(&arguments_.signal, &seven, sizeof seven);
+  EXPECT_EQ(flashback_backward_can_run(device_, &arguments_, &message_), FLASHBACK_INVALID);
+  EXPECT_EQ(sentence(), "signal is 7; it must be FLASHBACK_WARP (0) or FLASHBACK_CTA (1)");
+}
+
+TEST_F(Api, UnsupportedIsNotInvalid) {
+  arguments_.head_dim = 72;
+  EXPECT_EQ(flashback_backward_workspace(device_, &arguments_, &bytes_, &message_), FLASHBACK_UNSUPPORTED);
+  EXPECT_EQ(sentence(), "head_dim is 72; no backward kernel for sm100 takes it yet; accepted: 64");
+}
+
+TEST_F(Api, BackwardRefusesWhatCanRunRefuses) {
+  EXPECT_EQ(flashback_backward_can_run(device_, &arguments_, &message_), FLASHBACK_INVALID);
+  EXPECT_EQ(sentence(), "q.data is null; it must point to device memory");
+  EXPECT_EQ(flashback_backward(device_, &arguments_, &message_), FLASHBACK_INVALID);
+  EXPECT_EQ(sentence(), "q.data is null; it must point to device memory");
+}
+
+TEST_F(Api, MessagesAreOptional) {
+  EXPECT_EQ(flashback_backward(device_, &arguments_, nullptr), FLASHBACK_INVALID);
+  EXPECT_EQ(flashback_backward_workspace(device_, &arguments_, &bytes_, nullptr), FLASHBACK_OK);
+}
+
+TEST_F(Api, NullArgumentsAreNamed) {
+  EXPECT_EQ(flashback_backward(nullptr, &arguments_, &message_), FLASHBACK_INVALID);
+  EXPECT_EQ(sentence(), "device is null; it must not be");
+  EXPECT_EQ(flashback_backward(device_, nullptr, &message_), FLASHBACK_INVALID);
+  EXPECT_EQ(sentence(), "arguments is null; it must not be");
+  EXPECT_EQ(flashback_backward_workspace(device_, &arguments_, nullptr, &message_), FLASHBACK_INVALID);
+  EXPECT_EQ(sentence(), "bytes is null; it must not be");
+  EXPECT_EQ(flashback_device_emulator(nullptr, 1, &device_, &message_), FLASHBACK_INVALID);
+  EXPECT_EQ(sentence(), "arch is null; it must not be");
+  EXPECT_EQ(flashback_device_emulator("sm100", 1, nullptr, &message_), FLASHBACK_INVALID);
+  EXPECT_EQ(sentence(), "device is null; it must not be");
+  EXPECT_EQ(flashback_allocate(device_, 16, nullptr, &message_), FLASHBACK_INVALID);
+  EXPECT_EQ(flashback_upload(device_, nullptr, "x", 1, nullptr, &message_), FLASHBACK_INVALID);
+  EXPECT_EQ(sentence(), "to is null; it must not be");
+  EXPECT_EQ(flashback_wait(nullptr, nullptr, &message_), FLASHBACK_INVALID);
+  flashback_release(nullptr, nullptr);
+  flashback_device_close(nullptr);
+}
+
+TEST_F(Api, EmulatorsAreNamed) {
+  flashback_device* other = nullptr;
+  EXPECT_EQ(flashback_device_emulator("sm120", 0, &other, &message_), FLASHBACK_INVALID);
+  EXPECT_EQ(sentence(), "arch is \"sm120\"; accepted: \"sm100\", \"sm90\"");
+  EXPECT_EQ(flashback_device_emulator("sm100", -1, &other, &message_), FLASHBACK_INVALID);
+  EXPECT_EQ(sentence(), "threads is -1; it must not be negative; nearest accepted: 0, one for each core");
+  EXPECT_EQ(other, nullptr);
+}
+
+TEST_F(Api, MemoryGoesThereAndBack) {
+  void* memory = nullptr;
+  ASSERT_EQ(flashback_allocate(device_, 1000, &memory, &message_), FLASHBACK_OK) << message_.text;
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 256, 0u);
+  std::string text(1000, 'x'), back(1000, ' ');
+  ASSERT_EQ(flashback_upload(device_, memory, text.data(), text.size(), nullptr, &message_), FLASHBACK_OK);
+  ASSERT_EQ(flashback_download(device_, back.data(), memory, back.size(), nullptr, &message_), FLASHBACK_OK);
+  ASSERT_EQ(flashback_wait(device_, nullptr, &message_), FLASHBACK_OK);
+  EXPECT_EQ(back, text);
+  EXPECT_NE(flashback_upload(device_, memory, text.data(), 5000, nullptr, &message_), FLASHBACK_OK)
+      << "more than the allocation holds";
+  EXPECT_NE(sentence(), "");
+  flashback_release(device_, memory);
+}
+
+TEST(CudaDevice, IsRefusedInWordsWhereThereIsNone) {
+  if (void* driver = dlopen("libcuda.so.1", RTLD_NOW)) {
+    dlclose(driver);
+    GTEST_SKIP() << "this machine has a CUDA driver";
+  }
+  flashback_device* device = nullptr;
+  flashback_message message;
+  EXPECT_EQ(flashback_device_cuda(0, &device, &message), FLASHBACK_DEVICE);
+  EXPECT_EQ(std::string(message.text).find("no CUDA driver on this machine: libcuda.so.1"), 0u)
+      << message.text;
+  EXPECT_EQ(device, nullptr);
+}
+
+}  // namespace

@@ -1,0 +1,15 @@
+function(run)
+  execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+file(REMOVE_RECURSE ${WORK})
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix --component library)
+set(flags)
+if(SANITIZE)
+  set(flags -DCMAKE_EXE_LINKER_FLAGS=-fsanitize=address,undefined)
+endif()
+run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${SOURCE}/tests/package/user -B ${WORK}/build
+    -DCMAKE_PREFIX_PATH=${WORK}/prefix -DEXAMPLES=${SOURCE}/examples -DCMAKE_C_COMPILER=${C} -DCMAKE_CXX_COMPILER=${CXX} ${flags})
+run(${CMAKE_COMMAND} --build ${WORK}/build)
+run(${WORK}/build/backward_c)
+run(${WORK}/build/backward_cpp)
