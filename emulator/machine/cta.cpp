@@ -9,6 +9,12 @@
 #include "emulator/machine/observer.h"
 
 namespace flashback::emulator {
+namespace {
+
+// Sweeps in which warps only polled: after so many, what they poll for will not come.
+constexpr std::uint32_t kMostIdleSweeps = 1 << 16;
+
+}  // namespace
 
 void Cta::start(const LaunchState& launch, Dim3 index, std::uint64_t number) {
   launch_ = &launch;
@@ -117,7 +123,6 @@ Cta::Progress Cta::sweep() {
 
 template <bool kObserved>
 Cta::Progress Cta::sweep_in_order() {
-  constexpr std::uint32_t kMostIdleSweeps = 1 << 20;
   bool moved = false, polled = false, slice_ended = false;
   for (Warp& warp : warps_) {
     if (warp.finished()) continue;
@@ -156,7 +161,6 @@ Cta::Progress Cta::sweep_in_order() {
 // A random warp runs a random number of instructions, or a random piece of work takes effect.
 template <bool kObserved>
 Cta::Progress Cta::sweep_at_random() {
-  constexpr std::uint32_t kMostIdleSweeps = 1 << 20;
   Random& random = work.random();
   const std::size_t attempts = 8 * warps_.size();
   bool polled = false;
@@ -177,10 +181,11 @@ Cta::Progress Cta::sweep_at_random() {
       run_out();
       return Progress::kFinished;
     }
-    if (ended || progress == Warp::Progress::kMoved || progress == Warp::Progress::kSliceEnded) {
+    if (ended || progress == Warp::Progress::kMoved) {
       idle_sweeps_ = 0;
       return Progress::kMoved;
     }
+    if (progress == Warp::Progress::kSliceEnded) return Progress::kMoved;
     polled |= progress == Warp::Progress::kPolled;
     ++idle;
   }

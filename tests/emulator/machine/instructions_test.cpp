@@ -23,6 +23,7 @@ class Buffers : public GlobalMemory {
       addresses_.push_back(reinterpret_cast<Address>(memory_.back().data()));
       if (field.kind == Field::Kind::kBuffer) by_name_[field.name] = memory_.size() - 1;
     }
+    addresses_.resize(std::max<std::size_t>(addresses_.size(), 1));  // as module_of declares them
   }
   Range range_of(Address address) const override {
     for (std::size_t i = 0; i < memory_.size(); ++i) {
@@ -43,7 +44,7 @@ class Buffers : public GlobalMemory {
   std::map<std::string, std::size_t> by_name_;
 };
 
-void run(const InstructionCase& test, bool lanes_apart) {
+void run(const InstructionCase& test, bool lanes_apart, Completion completion) {
   const Arch arch = test.arch == "sm_90a" ? Arch::kSm90 : Arch::kSm100;
   const std::string ptx = module_of(test, arch == Arch::kSm90 ? "sm_90a" : "sm_100a", lanes_apart);
   Buffers buffers(test);
@@ -57,6 +58,7 @@ void run(const InstructionCase& test, bool lanes_apart) {
   MachineOptions options;
   options.arch = arch;
   options.threads = 1;
+  options.schedule.completion = completion;
   const Status status = Machine(options).launch(ptx, launch, buffers);
   if (!test.fault.empty()) {
     EXPECT_FALSE(status.ok()) << "expected the fault: " << test.fault;
@@ -84,13 +86,17 @@ class InstructionTest : public ::testing::Test {
     std::stringstream text;
     text << std::ifstream(path_).rdbuf();
     const InstructionCase test = parse_case(text.str());
-    {
-      SCOPED_TRACE(path_.string() + ", lanes together");
-      run(test, false);
-    }
-    if (!test.converged) {
-      SCOPED_TRACE(path_.string() + ", odd and even lanes apart");
-      run(test, true);
+    for (const Completion completion : {Completion::kEager, Completion::kLazy, Completion::kRandom}) {
+      const std::string where =
+          fmt::format("{}, completion {}", path_.string(), static_cast<int>(completion));
+      {
+        SCOPED_TRACE(where + ", lanes together");
+        run(test, false, completion);
+      }
+      if (!test.converged) {
+        SCOPED_TRACE(where + ", odd and even lanes apart");
+        run(test, true, completion);
+      }
     }
   }
 
