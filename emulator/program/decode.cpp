@@ -253,8 +253,10 @@ class Decoder {
     bound.step.d = preparation.result;
     bound.step.a = preparation.source;
     bound.accesses = {{preparation.result, false, true}, {preparation.source, true, false}};
-    if (!negate)
+    if (!negate) {
       bound.step.b = binder_.preset(Preset::Kind::kBits, addend_bits(preparation.addend, bytes), bytes);
+      bound.accesses.push_back({bound.step.b, true, false});
+    }
     append(opcode, bound, select(opcode, candidates[0], &bound), line, kNone, false);
   }
   static std::uint64_t addend_bits(std::int64_t addend, int bytes) {
