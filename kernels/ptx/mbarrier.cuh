@@ -12,6 +12,11 @@ __device__ inline void initialise(Barrier& barrier, std::uint32_t arrivals) {
                : "memory");
 }
 
+template <int n>
+__device__ void initialise(Barrier (&barriers)[n], std::uint32_t arrivals) {
+  for (Barrier& barrier : barriers) initialise(barrier, arrivals);
+}
+
 // Makes initialised barriers known to the asynchronous units.
 __device__ inline void fence_initialised_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
