@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <fstream>
 #include <memory>
 
@@ -35,6 +36,12 @@ program::DeviceInputs device_inputs(const Problem& problem) {
           bits(inputs.dout), bits(inputs.dout), std::vector<float>(kRows, std::log(float(kRows)))};
 }
 
+double process_seconds() {
+  timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
+}
+
 }  // namespace
 
 EmulatorSpeed measure_emulator(int runs, const std::function<void()>& began) {
@@ -42,7 +49,7 @@ EmulatorSpeed measure_emulator(int runs, const std::function<void()>& began) {
   speed.problem.shape = {.seqlen_q = kRows, .seqlen_k = kRows};
   speed.tiles = kRows / kTile * (kRows / kTile);
   speed.cpu = cpu_name();
-  speed.avx512 = __builtin_cpu_supports("avx512f");
+  speed.avx512 = __builtin_cpu_supports("x86-64-v4");
   const program::DeviceInputs inputs = device_inputs(speed.problem);
   std::unique_ptr<Workbench> workbench;
   if (const Status status = open_emulator(Arch::kSm100, 1, &workbench); !status.ok())
@@ -51,13 +58,18 @@ EmulatorSpeed measure_emulator(int runs, const std::function<void()>& began) {
     began();
     Executed before, after;
     program::require(workbench->executed(&before));
+    const double start = process_seconds();
     const program::DeviceGradients gradients = program::run_on(*workbench, true, speed.problem, inputs);
+    const double seconds = process_seconds() - start;
     program::require(workbench->executed(&after));
     speed.warp_instructions = after.warp_instructions - before.warp_instructions;
     speed.entries = gradients.entries;
-    if (run > 0) speed.seconds.push_back(gradients.seconds);
+    if (run == 0) continue;
+    speed.cpu_seconds.push_back(seconds);
+    speed.wall_seconds.push_back(gradients.seconds);
   }
-  std::sort(speed.seconds.begin(), speed.seconds.end());
+  for (std::vector<double>* seconds : {&speed.cpu_seconds, &speed.wall_seconds})
+    std::sort(seconds->begin(), seconds->end());
   return speed;
 }
 

@@ -14,13 +14,14 @@ struct EmulatorSpeed {
   std::vector<std::string> entries;     // of a run, in order
   std::int64_t tiles = 0;               // 128 x 128 x 64 steps of a run
   std::uint64_t warp_instructions = 0;  // of a run, all entries
-  std::vector<double> seconds;          // of each run, ascending
+  // Of each run, ascending. Speeds go by CPU time: what others do on the core does not count.
+  std::vector<double> cpu_seconds, wall_seconds;
   std::string cpu;
   bool avx512 = false;  // what the emulator chooses where the CPU has it
 
-  double median_seconds() const { return seconds[seconds.size() / 2]; }
-  double tiles_per_s_core() const { return double(tiles) / median_seconds(); }
-  double warp_instructions_per_s_core() const { return double(warp_instructions) / median_seconds(); }
+  static double median(const std::vector<double>& seconds) { return seconds[seconds.size() / 2]; }
+  double tiles_per_s_core() const { return double(tiles) / median(cpu_seconds); }
+  double warp_instructions_per_s_core() const { return double(warp_instructions) / median(cpu_seconds); }
 };
 
 // `runs` timed runs after one that warms up; `began` hears of each, the first included. Throws

@@ -30,8 +30,9 @@ Json json_of(const bench::EmulatorSpeed& speed) {
           {"avx512", speed.avx512},
           {"tiles", speed.tiles},
           {"warp_instructions", speed.warp_instructions},
-          {"seconds", speed.seconds},
-          {"median_seconds", speed.median_seconds()},
+          {"cpu_seconds", speed.cpu_seconds},
+          {"wall_seconds", speed.wall_seconds},
+          {"median_cpu_seconds", speed.median(speed.cpu_seconds)},
           {"tiles_per_s_core", speed.tiles_per_s_core()},
           {"warp_instructions_per_s_core", speed.warp_instructions_per_s_core()}};
 }
@@ -41,11 +42,12 @@ std::string text_of(const bench::EmulatorSpeed& speed) {
       "emulator, functional, exact matrix arithmetic, one core of {} ({})\n"
       "  backward  {}\n"
       "  run       {} tiles of 128 x 128 x 64, {} warp instructions\n"
-      "  time      median of {} runs {:.4g} s, from {:.4g} to {:.4g} s\n"
+      "  time      median of {} runs {:.4g} s of CPU time, from {:.4g} to {:.4g} s ({:.4g} s of wall time)\n"
       "  speed     {:.0f} tiles/s, {:.3g} warp instructions/s\n",
       speed.cpu, speed.avx512 ? "AVX-512" : "AVX2", to_text(speed.problem), speed.tiles,
-      speed.warp_instructions, speed.seconds.size(), speed.median_seconds(), speed.seconds.front(),
-      speed.seconds.back(), speed.tiles_per_s_core(), speed.warp_instructions_per_s_core());
+      speed.warp_instructions, speed.cpu_seconds.size(), speed.median(speed.cpu_seconds),
+      speed.cpu_seconds.front(), speed.cpu_seconds.back(), speed.median(speed.wall_seconds),
+      speed.tiles_per_s_core(), speed.warp_instructions_per_s_core());
 }
 
 ExitCode run_bench(const std::string& suite, const std::string& runs_text, bool json) {
