@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <mutex>
 
 #include "device/emulator.h"
 #include "emulator/machine/units/tensor_map.h"
@@ -73,6 +74,7 @@ class EmulatorWorkbench final : public Workbench {
   }
 
   Status launch(const Launch& launch, Stream) override {
+    const std::lock_guard one(mutex_);
     if (launch.image == nullptr || launch.entry == nullptr)
       return invalid("a launch names neither image nor entry");
     if (launch.image->arch != arch_) {
@@ -83,6 +85,7 @@ class EmulatorWorkbench final : public Workbench {
   }
 
   Status fill(Address address, std::uint32_t value, std::size_t words, Stream) override {
+    const std::lock_guard one(mutex_);
     if (Status held = check(address, words * sizeof value, "fill"); !held.ok()) return held;
     if (address % sizeof value != 0)
       return invalid(fmt::format("fill from {:#x}, which is not a multiple of 4", address));
@@ -91,20 +94,26 @@ class EmulatorWorkbench final : public Workbench {
   }
 
   Status allocate(std::size_t bytes, Address* address) override {
+    const std::lock_guard one(mutex_);
     if (bytes == 0) return invalid("an allocation of 0 bytes");
     *address = allocations_.allocate(bytes);
     if (*address == 0)
       return device_failure(fmt::format("the host has no {} bytes for an allocation", bytes));
     return {};
   }
-  void release(Address address) override { allocations_.release(address); }
+  void release(Address address) override {
+    const std::lock_guard one(mutex_);
+    allocations_.release(address);
+  }
 
   Status upload(Address to, std::span<const std::byte> from, Stream) override {
+    const std::lock_guard one(mutex_);
     if (Status held = check(to, from.size(), "upload"); !held.ok()) return held;
     std::memcpy(reinterpret_cast<void*>(to), from.data(), from.size());
     return {};
   }
   Status download(std::span<std::byte> to, Address from, Stream) override {
+    const std::lock_guard one(mutex_);
     if (Status held = check(from, to.size(), "download"); !held.ok()) return held;
     std::memcpy(to.data(), reinterpret_cast<const void*>(from), to.size());
     return {};
@@ -121,6 +130,7 @@ class EmulatorWorkbench final : public Workbench {
     return {};
   }
   Status executed(Executed* executed) override {
+    const std::lock_guard one(mutex_);
     const Statistics statistics = machine_.statistics();
     *executed = {statistics.warp_instructions, statistics.matrix_instructions, statistics.ctas};
     return {};
@@ -132,7 +142,8 @@ class EmulatorWorkbench final : public Workbench {
     return invalid(fmt::format("{} of {} bytes at {:#x}; no allocation holds them", what, bytes, address));
   }
 
-  Arch arch_;
+  const Arch arch_;
+  std::mutex mutex_;  // any thread may call: one operation after the other
   Allocations allocations_;
   Machine machine_;
   std::chrono::steady_clock::time_point marks_[2];

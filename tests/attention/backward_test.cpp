@@ -4,6 +4,8 @@
 
 #include <array>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "tests/attention/backward_run.h"
 
@@ -115,6 +117,36 @@ TEST(Backward, ScalesOtherThanTheUsual) {
     c.scale = scale;
     SCOPED_TRACE(scale);
     solve(c, 13);
+  }
+}
+
+// As from sum(out): one row of dout that stands for all of them.
+TEST(Backward, ARowOfDoutMayStandForAll) {
+  Case c{.shape = {.batch = 2, .heads = 2, .kv_heads = 2, .seqlen_q = 140, .seqlen_k = 130}};
+  Question16 question = question_of(c, 16);
+  std::vector<float>& dout = question.inputs.dout;
+  for (std::size_t i = 64; i < dout.size(); ++i) dout[i] = dout[i % 64];
+  const Question exact{c.shape, c.mask, c.scale};
+  question.exact = reference::exact(exact, question.inputs);
+  question.sixteen = sixteen_bit(exact, question.inputs, Dtype::kBf16);
+  c.one_dout_row = true;
+  expect_right(c, question, run_backward(emulator(), c, question));
+}
+
+TEST(Backward, AnyThreadMayCall) {
+  const Case c = one_head(257, 193, Mask::kCausal, kVariants[0], Data::kNormal);
+  const Question16 question = question_of(c, 17);
+  const Gradients alone = run_backward(emulator(), c, question);
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int repeat = 0; repeat < 5; ++repeat) {
+        const Gradients got = run_backward(emulator(), c, question);
+        EXPECT_EQ(got.dq, alone.dq);
+        EXPECT_EQ(got.dk, alone.dk);
+        EXPECT_EQ(got.dv, alone.dv);
+      }
+    });
   }
 }
 
