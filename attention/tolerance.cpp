@@ -71,8 +71,8 @@ Verdict judge(std::span<const float> g, std::span<const double> ref, std::span<c
 
   for (std::int64_t b = 0; b < batches; ++b) {
     for (std::int64_t h = 0; h < heads; ++h) {
-      for (std::int64_t first = 0; first < rows; first += kBlockRows) {
-        const std::int64_t last = std::min(first + kBlockRows, rows);
+      for (std::int64_t first = 0, last; first < rows; first = last) {
+        last = rows - first < 2 * kBlockRows ? rows : first + kBlockRows;
         double sum = 0, sum16 = 0;
         for (std::int64_t r = first; r < last; ++r) {
           for (std::int64_t c = 0; c < channels; ++c) {
@@ -86,7 +86,7 @@ Verdict judge(std::span<const float> g, std::span<const double> ref, std::span<c
         const double ratio = std::sqrt(sum) / (2 * std::sqrt(sum16) + floor * std::sqrt(count));
         if (ratio > verdict.block_ratio) {
           verdict.block_ratio = ratio;
-          verdict.worst_block = {b, h, first};
+          verdict.worst_block = {b, h, first, last};
         }
       }
     }
@@ -99,10 +99,10 @@ Verdict judge(std::span<const float> g, std::span<const double> ref, std::span<c
         fmt::format("off by {:.3g}, over the limit of {:.3g}, at batch {}, row {}, head {}, channel {}",
                     verdict.max_abs, verdict.limit, b, r, h, c);
   } else if (!verdict.ok) {
-    const auto [b, h, first] = verdict.worst_block;
+    const auto [b, h, first, last] = verdict.worst_block;
     verdict.sentence = fmt::format(
         "the error of rows {} to {} of batch {}, head {} is {:.3g} times its limit in the L2 norm", first,
-        std::min(first + kBlockRows, rows) - 1, b, h, verdict.block_ratio);
+        last - 1, b, h, verdict.block_ratio);
   }
   return verdict;
 }

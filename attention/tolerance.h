@@ -22,7 +22,7 @@ struct Verdict {
   std::array<std::int64_t, 4> worst = {};  // (batch, row, head, channel) of max_abs, or of the first NaN
   double block_ratio =
       0;  // the largest L2 error of a (batch, head, 64 rows) block over its own limit; ok needs <= 1
-  std::array<std::int64_t, 3> worst_block = {};  // (batch, head, first row)
+  std::array<std::int64_t, 4> worst_block = {};  // (batch, head, first row, one past the last)
   std::string sentence;                          // empty when ok, else what is wrong and where
 };
 
@@ -34,8 +34,9 @@ double unit_of(std::span<const float> dout);
 //   max |g - ref| <= 2 max |ref16 - ref| + floor              over the tensor, and
 //   |g - ref|_2  <= 2 |ref16 - ref|_2 + floor * sqrt(count)   for each (batch, head, block of 64 rows),
 // with floor = 2 max |(ref + 0.3 unit) - 0.3 unit - ref| evaluated in `dtype`. `unit` is that of dout:
-// gradients are linear in dout, and without it a trained layer's, of 1e-5, would pass as zeros. A NaN or an
-// infinity in `g` is always wrong.
+// gradients are linear in dout, and without it a trained layer's, of 1e-5, would pass as zeros. The rows
+// after the last whole block belong to it: how a single row's roundings fall on either side is luck. A NaN or
+// an infinity in `g` is always wrong.
 Verdict judge(std::span<const float> g, std::span<const double> ref, std::span<const float> ref16,
               const Extent& extent, Dtype dtype, double unit = 1);
 

@@ -10,6 +10,7 @@
 
 FLASHBACK_DECLARE_IMAGE(sm100_backward)
 FLASHBACK_DECLARE_IMAGE(sm100_common)
+FLASHBACK_DECLARE_IMAGE(sm90_backward)
 
 namespace flashback {
 namespace {
@@ -25,6 +26,7 @@ std::span<const KernelImage> kernel_images() {
   static const KernelImage images[] = {
       FLASHBACK_IMAGE(sm100_backward, Arch::kSm100),
       FLASHBACK_IMAGE(sm100_common, Arch::kSm100),
+      FLASHBACK_IMAGE(sm90_backward, Arch::kSm90),
   };
   return images;
 }

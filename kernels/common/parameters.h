@@ -15,6 +15,7 @@ struct View {
 inline constexpr int kHeadDim = 64;
 inline constexpr int kTileRows = 128;
 inline constexpr int kThreads = 256;
+inline constexpr float kLog2e = 1.4426950408889634f;
 
 // preprocess: one CTA of 256 threads for each 128-row tile (x), head (y) and batch (z).
 //   delta[row] = sum_d dO * O;  lse_log2 = lse * log2(e), -inf -> 0; rows past the end: +inf and 0; dq_accum

@@ -6,8 +6,6 @@
 
 namespace flashback::common {
 
-inline constexpr float kLog2e = 1.4426950408889634f;
-
 template <shared::Dtype dtype>
 __device__ float dot(std::uint32_t a, std::uint32_t b, float sum) {
   const float2 x = shared::widen<dtype>(a), y = shared::widen<dtype>(b);

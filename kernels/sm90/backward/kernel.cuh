@@ -1,0 +1,454 @@
+// Attention gradients on sm_90a, head dim 64: the roles in the order of the data, then the kernel.
+#pragma once
+
+#include "kernels/ptx/bulk.cuh"
+#include "kernels/ptx/math.cuh"
+#include "kernels/ptx/matrix.cuh"
+#include "kernels/ptx/sync.cuh"
+#include "kernels/ptx/tma.cuh"
+#include "kernels/ptx/wgmma.cuh"
+#include "kernels/shared/convert.cuh"
+#include "kernels/sm90/backward/config.h"
+#include "kernels/tile/ring.h"
+
+namespace flashback::sm90::backward {
+
+using tile::RingPosition;
+
+inline constexpr int kNoTicket = -1;
+
+// What a ticket stands for: a tile of keys of one key/value head, and the query tiles [begin, end) that see
+// it. Those before `edge` see it in part and pay for the mask.
+struct Work {
+  int key_row, kv_head, batch;
+  int begin, edge, end;
+};
+
+template <Config config>
+__device__ Work work_of(const Parameters& p, int ticket) {
+  const int of_section = p.section * p.k_tiles;
+  const int first = ticket / of_section * p.section, rest = ticket % of_section;
+  const int heads = min(p.section, p.batch * p.kv_heads - first);
+  const int head = first + rest % heads, key_row = rest / heads * kKeyRows;
+  const shared::Lengths lengths = {p.q_rows, p.k_rows};
+  // From here on every row sees every key: never, where keys are missing from the tile.
+  const int whole = shared::first_row_that_sees(config.mask, key_row + kKeyRows - 1, lengths);
+  const int begin = min(shared::first_row_that_sees(config.mask, key_row, lengths) / kQueryRows, p.q_tiles);
+  const int edge = whole > p.q_rows ? p.q_tiles : (whole + kQueryRows - 1) / kQueryRows;
+  return {key_row, head % p.kv_heads, head / p.kv_heads, begin, max(begin, edge), p.q_tiles};
+}
+
+// The tickets as one warp sees them.
+struct Tickets {
+  SharedMemory& sm;
+  RingPosition<kTicketStages> at;
+
+  __device__ explicit Tickets(SharedMemory& shared) : sm(shared) {}
+  __device__ int take() {
+    wait(sm.ticket_full[at.slot], at.full());
+    const int ticket = *static_cast<volatile std::int32_t*>(&sm.ticket[at.slot]);
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) arrive(sm.ticket_empty[at.slot]);
+    at.advance();
+    return ticket;
+  }
+};
+
+// --- load: one thread
+
+template <Config config>
+__device__ void load(const Parameters& p, SharedMemory& sm) {
+  ptx::prefetch_tensor_map(&p.q);
+  ptx::prefetch_tensor_map(&p.dout);
+  ptx::prefetch_tensor_map(&p.k);
+  ptx::prefetch_tensor_map(&p.v);
+  RingPosition<kTicketStages> ticket_at;
+  RingPosition<kKStages> k_at;
+  RingPosition<1> v_at;
+  RingPosition<kTileStages> tile_at;
+  for (int ticket = static_cast<int>(blockIdx.x);;) {
+    const bool none = ticket >= p.k_tiles * p.kv_heads * p.batch;
+    wait(sm.ticket_empty[ticket_at.slot], ticket_at.empty());
+    *static_cast<volatile std::int32_t*>(&sm.ticket[ticket_at.slot]) = none ? kNoTicket : ticket;
+    arrive(sm.ticket_full[ticket_at.slot]);
+    ticket_at.advance();
+    if (none) return;
+
+    const Work work = work_of<config>(p, ticket);
+    const ptx::Coordinates keys = {0, work.key_row, work.kv_head, work.batch};
+    wait(sm.k_empty[k_at.slot], k_at.empty());
+    arrive_and_expect(sm.k_full[k_at.slot], sizeof(sm.k[0]));
+    load_tensor(&sm.k[k_at.slot], &p.k, keys, sm.k_full[k_at.slot]);
+    k_at.advance();
+    wait(sm.v_empty, v_at.empty());
+    arrive_and_expect(sm.v_full, sizeof(sm.v));
+    load_tensor(&sm.v, &p.v, keys, sm.v_full);
+    v_at.advance();
+    for (int head = work.kv_head * p.group; head < (work.kv_head + 1) * p.group; ++head) {
+      const float* stats =
+          p.stats + (static_cast<std::int64_t>(work.batch) * p.heads + head) * p.q_tiles * kStatsFloats;
+#pragma unroll 1
+      for (int t = work.begin; t < work.end; ++t) {
+        const int slot = tile_at.slot;
+        const ptx::Coordinates rows = {0, t * kQueryRows, head, work.batch};
+        wait(sm.tile_empty[slot], tile_at.empty());
+        arrive_and_expect(sm.tile_full[slot], kTileBytes);
+        load_tensor(&sm.q[slot], &p.q, rows, sm.tile_full[slot]);
+        load_bulk(sm.stats[slot], stats + t * kStatsFloats, sizeof(sm.stats[slot]), sm.tile_full[slot]);
+        load_tensor(&sm.dout[slot], &p.dout, rows, sm.tile_full[slot]);
+        tile_at.advance();
+      }
+    }
+    // Only now, so that tickets begin in their order; the tiles in flight cover the way to the counter.
+    ticket = static_cast<int>(gridDim.x) + atomicAdd(p.next_ticket, 1);
+  }
+}
+
+// --- compute: two warpgroups, 64 keys each
+
+// Where a compute thread works: rows `key` and `key` + 8 of the item's keys, of each block of eight query
+// rows two, from 2 * (lane % 4) on.
+struct ComputeThread {
+  int group, warp, lane;
+
+  __device__ ComputeThread()
+      : group(static_cast<int>(threadIdx.x) / kGroupThreads - 1),
+        warp(static_cast<int>(threadIdx.x) / 32 % 4),
+        lane(static_cast<int>(threadIdx.x) % 32) {}
+  __device__ int key() const { return group * kGroupKeys + warp * 16 + lane / 4; }
+  // The row of 16 keys x 8 channels that the lane addresses in a matrix load or store along the rows.
+  __device__ int matrix_row() const { return group * kGroupKeys + warp * 16 + lane % 16; }
+};
+
+// A warp's keys of K or V as A operands: four steps of 16 channels.
+using Fragments = std::uint32_t[4][4];
+
+__device__ inline void load_fragments(Fragments& fragments, const tile::OperandTile<kKeyRows>& keys,
+                                      const ComputeThread& thread) {
+  const std::uint32_t from = ptx::shared_address(&keys);
+#pragma unroll
+  for (int step = 0; step < 4; ++step) {
+    ptx::load_matrix(fragments[step], from + keys.chunk(thread.matrix_row(), 2 * step + thread.lane / 16));
+  }
+}
+
+// Of an item: K and V, and its gradients so far.
+struct Item {
+  Fragments k, v;
+  float dk[32], dv[32];
+};
+
+// The statistics of the thread's rows: 16 of lse_log2, or 16 of delta.
+struct RowValues {
+  float4 of_blocks[4];  // of two blocks of eight rows each
+
+  __device__ void load(std::uint32_t from) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) ptx::load_shared(of_blocks[i], from + 64 * i);
+  }
+  // Of element e (0..3) of the accumulator's block of eight columns.
+  __device__ float at(int block, int e) const {
+    const float4& v = of_blocks[block / 2];
+    return block % 2 == 0 ? (e % 2 == 0 ? v.x : v.y) : (e % 2 == 0 ? v.z : v.w);
+  }
+};
+
+// The rows of the tile below it, counted from the thread's first one, do not see the thread's key.
+struct Hidden {
+  int below[2];  // for each of its two keys
+};
+
+// One query tile.
+template <Config config, bool masked>
+__device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& sm, Item& item, int slot,
+                                             RingPosition<kDsStages> ds_at, std::uint32_t ds_row,
+                                             Hidden hidden) {
+  constexpr Dtype kDtype = config.dtype;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const std::uint64_t q = ptx::wgmma_operand(&sm.q[slot]), dout = ptx::wgmma_operand(&sm.dout[slot]);
+  float s[32], dp[32];
+  ptx::wgmma_fence();
+  ptx::wgmma_fresh<kDtype, false>(s, item.k[0], q);
+#pragma unroll
+  for (int step = 1; step < 4; ++step) ptx::wgmma<kDtype, false>(s, item.k[step], q + 2 * step);
+  ptx::wgmma_commit();
+  ptx::wgmma_fresh<kDtype, false>(dp, item.v[0], dout);
+#pragma unroll
+  for (int step = 1; step < 4; ++step) ptx::wgmma<kDtype, false>(dp, item.v[step], dout + 2 * step);
+  ptx::wgmma_commit();
+
+  const std::uint32_t stats = ptx::shared_address(sm.stats[slot]) + lane % 4 * 16;
+  RowValues rows;
+  rows.load(stats);
+  ptx::wgmma_wait<1>();
+  ptx::pin(s);
+  Fragments prob, ds;  // as A operands: a step is 16 query rows, two blocks of the accumulator
+#pragma unroll
+  for (int block = 0; block < 8; ++block) {
+    float* const x = &s[4 * block];
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      x[e] = ptx::exp2(fmaf(x[e], p.scale_log2, -rows.at(block, e)));
+      if constexpr (masked) x[e] = 8 * block + e % 2 < hidden.below[e / 2] ? 0.0f : x[e];
+    }
+    prob[block / 2][block % 2 * 2] = shared::narrow<kDtype>(x[0], x[1]);
+    prob[block / 2][block % 2 * 2 + 1] = shared::narrow<kDtype>(x[2], x[3]);
+  }
+
+  rows.load(stats + kQueryRows * sizeof(float));
+  // Before the wait for dP, whose product P has been computed under: the assembler moves no instruction over
+  // the branch.
+  wait(sm.ds_empty[ds_at.slot], ds_at.empty());
+  ptx::wgmma_wait<0>();
+  ptx::pin(dp);
+  ds_row += ptx::shared_address(&sm.ds[ds_at.slot]);
+#pragma unroll
+  for (int block = 0; block < 8; ++block) {
+    float* const x = &dp[4 * block];
+#pragma unroll
+    for (int e = 0; e < 4; ++e) x[e] = s[4 * block + e] * (x[e] - rows.at(block, e));
+    ds[block / 2][block % 2 * 2] = shared::narrow<kDtype>(x[0], x[1]);
+    ds[block / 2][block % 2 * 2 + 1] = shared::narrow<kDtype>(x[2], x[3]);
+    if (block % 2 == 1)
+      ptx::store_matrix_transposed(ds_row + block / 2 * 16 * tile::kRowBytes, ds[block / 2]);
+  }
+  ptx::wgmma_fence();
+#pragma unroll
+  for (int step = 0; step < 4; ++step) ptx::wgmma<kDtype, true>(item.dv, prob[step], dout + 128 * step);
+  ptx::wgmma_commit();
+  ptx::fence_async_shared();
+  __syncwarp();
+  if (lane == 0) arrive(sm.ds_full[ds_at.slot]);
+#pragma unroll
+  for (int step = 0; step < 4; ++step) ptx::wgmma<kDtype, true>(item.dk, ds[step], q + 128 * step);
+  ptx::wgmma_commit();
+  // Nothing stays in flight over the back edge of the loop: the compiler would serialise every product.
+  ptx::wgmma_wait<0>();
+  ptx::pin(item.dk);
+  ptx::pin(item.dv);
+  __syncwarp();
+  if (lane == 0) arrive(sm.tile_empty[slot]);
+}
+
+// A finished dV or dK, 64 keys of it, into a stage of the dS ring.
+template <Dtype dtype>
+__device__ void stage_gradient(SharedMemory& sm, const float (&gradient)[32], float scale,
+                               const ComputeThread& thread, RingPosition<kDsStages> at) {
+  wait(sm.ds_empty[at.slot], at.empty());
+  tile::OperandTile<kKeyRows>& to = sm.ds[at.slot].gradient;
+#pragma unroll
+  for (int block = 0; block < 8; block += 2) {
+    const float* const x = &gradient[4 * block];
+    std::uint32_t words[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) words[i] = shared::narrow<dtype>(scale * x[2 * i], scale * x[2 * i + 1]);
+    ptx::store_matrix(ptx::shared_address(&to) + to.chunk(thread.matrix_row(), block + thread.lane / 16),
+                      words);
+  }
+  ptx::fence_async_shared();
+  __syncwarp();
+  if (thread.lane == 0) arrive(sm.ds_full[at.slot]);
+}
+
+template <Config config>
+__device__ void compute(const Parameters& p, SharedMemory& sm) {
+  const ComputeThread thread;
+  // Of dS, 8 query rows x 8 keys a matrix: a lane's row is a query row, its chunk eight of the warp's 16
+  // keys.
+  const std::uint32_t ds_row = thread.group * sizeof(sm.ds[0].half[0]) +
+                               tile::OperandTile<kQueryRows>::chunk(thread.lane / 16 * 8 + thread.lane % 8,
+                                                                    2 * thread.warp + thread.lane / 8 % 2);
+  Tickets tickets(sm);
+  RingPosition<kKStages> k_at;
+  RingPosition<1> v_at;
+  RingPosition<kTileStages> tile_at;
+  RingPosition<kDsStages> ds_at;
+  for (int ticket; (ticket = tickets.take()) != kNoTicket;) {
+    const Work work = work_of<config>(p, ticket);
+    Item item;
+    wait(sm.k_full[k_at.slot], k_at.full());
+    load_fragments(item.k, sm.k[k_at.slot], thread);
+    wait(sm.v_full, v_at.full());
+    load_fragments(item.v, sm.v, thread);
+    __syncwarp();
+    if (thread.lane == 0) {
+      arrive(sm.k_empty[k_at.slot]);
+      arrive(sm.v_empty);
+    }
+    k_at.advance();
+    v_at.advance();
+#pragma unroll
+    for (int i = 0; i < 32; ++i) item.dk[i] = item.dv[i] = 0;
+
+    const shared::Lengths lengths = {p.q_rows, p.k_rows};
+    const int key = work.key_row + thread.key(), row = thread.lane % 4 * 2;
+    const int first_row[2] = {shared::first_row_that_sees(config.mask, key, lengths),
+                              shared::first_row_that_sees(config.mask, key + 8, lengths)};
+    for (int head = p.group; head > 0; --head) {
+      int t = work.begin;
+#pragma unroll 1
+      for (; t < work.edge; ++t) {
+        wait(sm.tile_full[tile_at.slot], tile_at.full());
+        const int from = t * kQueryRows + row;
+        compute_tile<config, true>(p, sm, item, tile_at.slot, ds_at, ds_row,
+                                   {first_row[0] - from, first_row[1] - from});
+        tile_at.advance();
+        ds_at.advance();
+      }
+#pragma unroll 1
+      for (; t < work.end; ++t) {
+        wait(sm.tile_full[tile_at.slot], tile_at.full());
+        compute_tile<config, false>(p, sm, item, tile_at.slot, ds_at, ds_row, {});
+        tile_at.advance();
+        ds_at.advance();
+      }
+    }
+    stage_gradient<config.dtype>(sm, item.dv, 1.0f, thread, ds_at);
+    ds_at.advance();
+    stage_gradient<config.dtype>(sm, item.dk, p.scale, thread, ds_at);
+    ds_at.advance();
+  }
+}
+
+// --- multiply: a warpgroup
+
+template <Config config>
+__device__ void multiply(const Parameters& p, SharedMemory& sm) {
+  constexpr Dtype kDtype = config.dtype;
+  const int thread = static_cast<int>(threadIdx.x) % kGroupThreads, lane = thread % 32;
+  Tickets tickets(sm);
+  RingPosition<kKStages> k_at;
+  RingPosition<kDsStages> ds_at;
+  RingPosition<kDqStages> dq_at;
+  for (int ticket; (ticket = tickets.take()) != kNoTicket;) {
+    const Work work = work_of<config>(p, ticket);
+    wait(sm.k_full[k_at.slot], k_at.full());
+    const std::uint64_t k = ptx::wgmma_operand(&sm.k[k_at.slot]);
+#pragma unroll 1
+    for (int tiles = (work.end - work.begin) * p.group; tiles > 0; --tiles) {
+      wait(sm.ds_full[ds_at.slot], ds_at.full());
+      const std::uint64_t ds = ptx::wgmma_operand(&sm.ds[ds_at.slot]);
+      constexpr int kHalf = sizeof(sm.ds[0].half[0]) / 16;
+      float dq[32];
+      ptx::wgmma_fence();
+      ptx::wgmma_fresh<kDtype, true>(dq, ds, k);
+#pragma unroll
+      for (int step = 1; step < 8; ++step)
+        ptx::wgmma<kDtype, true>(dq, ds + step / 4 * kHalf + step % 4 * 2, k + 128 * step);
+      ptx::wgmma_commit();
+      ptx::wgmma_wait<0>();
+      ptx::pin(dq);
+      __syncwarp();
+      if (lane == 0) arrive(sm.ds_empty[ds_at.slot]);
+      ds_at.advance();
+
+      wait(sm.dq_empty[dq_at.slot], dq_at.empty());
+      const std::uint32_t to = ptx::shared_address(sm.dq[dq_at.slot]) + thread * 16;
+#pragma unroll
+      for (int i = 0; i < 32; i += 4) {
+        ptx::store_shared(to + i / 4 * kGroupThreads * 16, dq[i], dq[i + 1], dq[i + 2], dq[i + 3]);
+      }
+      ptx::fence_async_shared();
+      __syncwarp();
+      if (lane == 0) arrive(sm.dq_full[dq_at.slot]);
+      dq_at.advance();
+    }
+    __syncwarp();
+    if (lane == 0) arrive(sm.k_empty[k_at.slot]);
+    k_at.advance();
+#pragma unroll 1
+    for (const TensorMapBytes* map : {&p.dv, &p.dk}) {
+      wait(sm.ds_full[ds_at.slot], ds_at.full());
+      if (thread == 0) {
+        ptx::store_tensor(map, {0, work.key_row, work.kv_head, work.batch}, &sm.ds[ds_at.slot]);
+        ptx::commit_bulk_group();
+        ptx::wait_bulk_read<0>();
+      }
+      __syncwarp();
+      if (lane == 0) arrive(sm.ds_empty[ds_at.slot]);
+      ds_at.advance();
+    }
+  }
+  if (thread == 0) ptx::wait_bulk();
+}
+
+// --- reduce: one thread for each stage of the dq ring, so that as many reductions are in flight
+
+template <Config config>
+__device__ void reduce(const Parameters& p, SharedMemory& sm, int dq_stage) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  Tickets tickets(sm);
+  std::uint32_t dq_parity = 0;
+  int next = dq_stage;  // of the item's tiles, head after head, the first of this thread
+  for (int ticket; (ticket = tickets.take()) != kNoTicket;) {
+    if (lane == 0) {
+      const Work work = work_of<config>(p, ticket);
+      const int tiles = work.end - work.begin;
+      const int first_head = work.batch * p.heads + work.kv_head * p.group;
+      for (int head = first_head; head < first_head + p.group; ++head, next -= tiles) {
+        float* const accum =
+            p.dq_accum + (static_cast<std::int64_t>(head) * p.q_tiles + work.begin) * kDqFloats;
+#pragma unroll 1
+        for (; next < tiles; next += kDqStages) {
+          wait(sm.dq_full[dq_stage], dq_parity);
+          ptx::add_bulk(accum + next * kDqFloats, sm.dq[dq_stage], sizeof(sm.dq[dq_stage]));
+          ptx::commit_bulk_group();
+          ptx::wait_bulk_read<0>();
+          arrive(sm.dq_empty[dq_stage]);
+          dq_parity ^= 1;
+        }
+      }
+    }
+    __syncwarp();
+  }
+  if (lane == 0) ptx::wait_bulk();
+}
+
+// --- the kernel
+
+__device__ inline void initialise_barriers(SharedMemory& sm) {
+  const auto all = [](auto& barriers, std::uint32_t arrivals) {
+    for (auto& barrier : barriers) initialise(barrier, arrivals);
+  };
+  all(sm.ticket_full, 1);
+  all(sm.ticket_empty, kTicketReaders);
+  all(sm.k_full, 1);
+  all(sm.k_empty, kComputeWarps + kMultiplyWarps);
+  initialise(sm.v_full, 1);
+  initialise(sm.v_empty, kComputeWarps);
+  all(sm.tile_full, 1);
+  all(sm.tile_empty, kComputeWarps);
+  all(sm.ds_full, kComputeWarps);
+  all(sm.ds_empty, kMultiplyWarps);
+  all(sm.dq_full, kMultiplyWarps);
+  all(sm.dq_empty, 1);
+  ptx::fence_initialised_barriers();
+}
+
+template <Config config>
+__device__ void backward(const Parameters& p) {
+  static_assert(config.head_dim == kHeadDim);
+  extern __shared__ SharedMemory dynamic_shared[];
+  SharedMemory& sm = dynamic_shared[0];
+  const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
+  if (threadIdx.x == 0) initialise_barriers(sm);
+  __syncthreads();
+
+  const Role role = role_of(warp);
+  if (role == Role::kCompute) {
+    ptx::raise_registers<kComputeRegisters>();
+    compute<config>(p, sm);
+  } else if (role == Role::kMultiply) {
+    ptx::lower_registers<kMultiplyRegisters>();
+    multiply<config>(p, sm);
+  } else {
+    ptx::lower_registers<kServiceRegisters>();
+    if (role == Role::kLoad) {
+      if (threadIdx.x == 0) load<config>(p, sm);
+    } else if (role == Role::kReduce) {
+      reduce<config>(p, sm, warp - kFirstReduceWarp);
+    }
+  }
+}
+
+}  // namespace flashback::sm90::backward
