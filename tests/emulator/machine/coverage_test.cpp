@@ -1,0 +1,55 @@
+// Every row of the instruction table is reached by a text in instructions/.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "emulator/program/instruction_table.h"
+#include "emulator/ptx/parser.h"
+#include "tests/emulator/machine/instruction_case.h"
+
+namespace flashback::emulator::testing {
+namespace {
+
+// The opcodes of all texts.
+std::set<std::string> tested_opcodes() {
+  std::set<std::string> opcodes;
+  namespace fs = std::filesystem;
+  for (const fs::path& path :
+       fs::directory_iterator(FLASHBACK_SOURCE_DIR "/tests/emulator/machine/instructions")) {
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    const ptx::ParseResult parsed = ptx::parse(module_of(parse_case(text.str()), "sm_100a", false));
+    EXPECT_EQ(parsed.error, "") << path;
+    if (!parsed.module) continue;
+    for (const ptx::Statement& statement : parsed.module->entries.at(0).body) {
+      if (const auto* instruction = std::get_if<ptx::Instruction>(&statement)) {
+        opcodes.emplace(instruction->opcode);
+      }
+    }
+  }
+  return opcodes;
+}
+
+TEST(Coverage, EachRowHasAText) {
+  const std::span<const Row> families[] = {integer_rows(), float_rows(),       half_rows(),
+                                           extreme_rows(), approximate_rows(), comparison_rows(),
+                                           convert_rows(), move_rows()};
+  InstructionTable table(families);
+  std::set<const Row*> reached;
+  const std::set<std::string> opcodes = tested_opcodes();
+  for (const std::string& opcode : opcodes) {
+    for (const InstructionTable::Candidate& candidate : table.find(opcode))
+      reached.insert(candidate.entry->row);
+  }
+  for (std::span<const Row> family : families) {
+    for (const Row& row : family) {
+      EXPECT_TRUE(reached.count(&row)) << "no text has an instruction of the form " << row.form;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace flashback::emulator::testing
