@@ -8,7 +8,10 @@ build: setup
 	@cmake --preset release -B $(BUILD) --log-level=WARNING
 	@cmake --build $(BUILD) --parallel $(JOBS)
 
-demo: build
+# Builds the command alone, without the tests.
+demo: setup
+	@cmake --preset release -B $(BUILD) --log-level=WARNING
+	@cmake --build $(BUILD) --parallel $(JOBS) --target flashback_command flashback_emulator
 	@examples/demo $(BUILD)/flashback
 
 # Everything, from a clean build. ctest comes last, so that the run closes on its count.
