@@ -29,25 +29,32 @@ inline constexpr LaneGroups kAllLaneGroups = 0xff;  // M = 128
 inline constexpr LaneGroups kScattered64 = 0x55;    // M = 64: row m in lane m % 16 + 32 * (m / 16)
 inline constexpr LaneGroups kFirst64Lanes = 0x0f;   // M = 64 of wgmma: row m in lane m
 
+// What the fast path asks of a block.
+struct BlockRange {
+  int largest_exponent;   // of all values; that of subnormals when all are zero
+  int smallest_exponent;  // of the format, that of subnormals: -126 (bf16), -14 (f16)
+  bool finite;            // no infinity, no NaN
+};
+
 // A of one step, prepared once and used with any B. Lanes outside the groups given at preparation are zero.
+// An exponent is kept as its height: 63 for the largest, less one for each power of two below it, 0 for all
+// that lies deeper and for zeros.
 struct alignas(64) RowBlock {
   float value[kMatrixDepth][kMatrixLanes];
-  // Below the largest of the lane, not less than -63; -64 of zero.
-  std::int8_t exponent[kMatrixDepth][kMatrixLanes];
-  std::int32_t largest_exponent[kMatrixLanes];  // -127 when all are zero
-  int largest_of_all;
-  int smallest_exponent;  // that of subnormals: -126 (bf16), -14 (f16)
-  bool finite;            // no infinity, no NaN
-  bool near_two;          // significands of some lane sum to 31 or more: a sum of 17 terms may leave int32
+  std::uint8_t height[kMatrixDepth][kMatrixLanes];  // below the lane's largest exponent
+  std::int32_t largest_exponent[kMatrixLanes];
+  std::uint8_t all_zero[kMatrixLanes];  // 255 where all values of the lane are zero
+  BlockRange range;
+  bool near_two;  // significands of some lane sum to 31 or more: a sum of 17 terms may leave int32
 };
 
 // B of one step.
 struct alignas(64) ColumnBlock {
   float value[kMatrixColumns][kMatrixDepth];
-  std::int8_t exponent[kMatrixColumns][kMatrixDepth];
-  std::int32_t largest_exponent[kMatrixColumns];
-  int largest_of_all, smallest_exponent;
-  bool finite;
+  std::uint32_t height[kMatrixColumns]
+                      [kMatrixDepth];  // below the block's largest exponent, in each byte of the word
+  bool all_zero[kMatrixColumns];
+  BlockRange range;
   int columns;  // a multiple of 8
 };
 

@@ -19,12 +19,12 @@ constexpr int kVectorBytes = 32;
 #endif
 constexpr int kWords = kVectorBytes / 4;   // lanes of a vector of 32-bit elements
 constexpr int kHalves = kVectorBytes / 2;  // lanes of a vector of 16-bit elements
+
 using Float = float __attribute__((vector_size(kVectorBytes), may_alias));
 using Int = std::int32_t __attribute__((vector_size(kVectorBytes), may_alias));
 using Short = std::int16_t __attribute__((vector_size(kVectorBytes), may_alias));
-using ByteHalf =
-    std::int8_t __attribute__((vector_size(kVectorBytes / 2), may_alias));  // a byte for each of Short
 using ShortHalf = std::int16_t __attribute__((vector_size(kVectorBytes / 2), may_alias));
+using ByteHalf = std::uint8_t __attribute__((vector_size(kVectorBytes / 2), may_alias));
 
 template <typename V>
 inline V load(const void* from) {
@@ -38,7 +38,6 @@ template <typename V>
 inline V larger(V a, V b) {
   return a > b ? a : b;
 }
-
 inline bool any(Int mask) {
 #ifdef __AVX512F__
   return _mm512_test_epi32_mask(__m512i(mask), __m512i(mask)) != 0;
@@ -47,47 +46,8 @@ inline bool any(Int mask) {
 #endif
 }
 
-// A byte for each lane of 32 bits.
-inline Int widen(const std::int8_t* bytes) {
-#ifdef __AVX512F__
-  return Int(_mm512_maskz_cvtepi8_epi32(0xffff, _mm_load_si128(reinterpret_cast<const __m128i*>(bytes))));
-#else
-  return Int(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes))));
-#endif
-}
-
-// Exponents of a block lie between kFarBelow and 0, relative to the largest of their lane or column; kZero
-// marks a zero. Two of them add without overflow of a byte, and a sum that is not less than -62 is exact.
-constexpr std::int16_t kFarBelow = -63;
-constexpr std::int16_t kZero = -64;
-// Largest exponent of a lane or column that holds zeros only: below that of any number.
-constexpr int kAllZero = -127;
-
-struct Format {
-  int fraction_bits, exponent_mask, bias;
-};
-constexpr Format format_of(Half half) {
-  return half == Half::kBf16 ? Format{7, 0xff, 127} : Format{10, 0x1f, 15};
-}
-
-// Exponents of 16-bit numbers, subnormals having that of the smallest normal number; kAllZero for zero.
-template <typename V>
-inline V exponent_of(V bits, Format format) {
-  V field = (bits >> format.fraction_bits) & static_cast<std::int16_t>(format.exponent_mask);
-  V exponent = larger(field, V{} + std::int16_t{1}) - static_cast<std::int16_t>(format.bias);
-  return (bits & std::int16_t{0x7fff}) == 0 ? V{} + static_cast<std::int16_t>(kAllZero) : exponent;
-}
-
-template <typename V>
-inline V relative_exponent(V exponent, V largest) {
-  V below = larger(V(exponent - largest), V{} + kFarBelow);
-  return exponent == static_cast<std::int16_t>(kAllZero) ? V{} + kZero : below;
-}
-
 inline Float widen(Half half, ShortHalf bits) {
-  if (half == Half::kBf16) {
-    return Float(__builtin_convertvector(bits, Int) << 16);
-  }
+  if (half == Half::kBf16) return Float(__builtin_convertvector(bits, Int) << 16);
 #ifdef __AVX512F__
   return Float(_mm512_maskz_cvtph_ps(0xffff, __m256i(bits)));
 #else
@@ -95,62 +55,88 @@ inline Float widen(Half half, ShortHalf bits) {
 #endif
 }
 
+// Height of the largest exponent. The sum of two heights is exact above it: then neither can stand for a
+// lower one.
+constexpr int kTop = 63;
+
+struct Format {
+  int fraction_bits, largest_field, bias;  // largest_field: of infinity and NaN
+};
+constexpr Format format_of(Half half) {
+  return half == Half::kBf16 ? Format{7, 0xff, 127} : Format{10, 0x1f, 15};
+}
+
+constexpr std::int16_t kMagnitude = 0x7fff;  // all but the sign
+
+// Biased exponents of magnitudes, subnormals having that of the smallest normal number.
+template <typename V>
+inline V field_of(V magnitude, Format format) {
+  return larger(V(magnitude >> format.fraction_bits), V{} + std::int16_t{1});
+}
+
+template <typename V>
+inline V height_of(V magnitude, V largest_field, Format format) {
+  V height = field_of(magnitude, format) - largest_field + std::int16_t{kTop};
+  return magnitude == 0 ? V{} : larger(height, V{});
+}
+
+template <typename V>
+inline BlockRange range_of(V magnitudes, Format format) {
+  std::int16_t largest = 0;
+  for (unsigned i = 0; i < sizeof(V) / 2; ++i) largest = magnitudes[i] > largest ? magnitudes[i] : largest;
+  const int field = largest >> format.fraction_bits;
+  return {(field == 0 ? 1 : field) - format.bias, 1 - format.bias, field != format.largest_field};
+}
+
 // values[k][lane] of all 128 lanes.
 void prepare_rows(Half half, const std::uint16_t (*values)[kMatrixLanes], RowBlock* block) {
   const Format format = format_of(half);
-  const std::int16_t fraction = static_cast<std::int16_t>((1 << format.fraction_bits) - 1);
-  Short largest_of_all = Short{} + static_cast<std::int16_t>(kAllZero), near_two{};
+  const auto fraction = static_cast<std::int16_t>((1 << format.fraction_bits) - 1);
+  Short largest_of_all{}, near_two{};
   for (int lane = 0; lane < kMatrixLanes; lane += kHalves) {
-    Short largest = Short{} + static_cast<std::int16_t>(kAllZero);
-    Short fractions{};  // 16 significands that sum to 31 have fractions that sum to 15
+    Short largest{}, fractions{};
     for (int k = 0; k < kMatrixDepth; ++k) {
       Short bits = load<Short>(&values[k][lane]);
-      largest = larger(largest, exponent_of(bits, format));
+      largest = larger(largest, Short(bits & kMagnitude));
       fractions += bits & fraction;
     }
     largest_of_all = larger(largest_of_all, largest);
-    near_two |= fractions >= static_cast<std::int16_t>(15 << format.fraction_bits);
+    near_two |= fractions >= static_cast<std::int16_t>((kMatrixDepth - 1) << format.fraction_bits);
+    store(&block->all_zero[lane], __builtin_convertvector(largest == 0, ByteHalf));
+
+    Short largest_field = field_of(largest, format);
+    alignas(kVectorBytes) std::int16_t exponents[kHalves];
+    store(exponents, Short(largest_field - static_cast<std::int16_t>(format.bias)));
+    for (int at = 0; at < kHalves; at += kWords) {
+      store(&block->largest_exponent[lane + at],
+            __builtin_convertvector(load<ShortHalf>(exponents + at), Int));
+    }
     for (int k = 0; k < kMatrixDepth; ++k) {
-      Short exponent = exponent_of(load<Short>(&values[k][lane]), format);
-      store(&block->exponent[k][lane],
-            __builtin_convertvector(relative_exponent(exponent, largest), ByteHalf));
-      for (int half_vector = 0; half_vector < 2; ++half_vector) {
-        int at = lane + half_vector * kWords;
+      Short magnitude = load<Short>(&values[k][lane]) & kMagnitude;
+      store(&block->height[k][lane],
+            __builtin_convertvector(height_of(magnitude, largest_field, format), ByteHalf));
+      for (int at = lane; at < lane + kHalves; at += kWords) {
         store(&block->value[k][at], widen(half, load<ShortHalf>(&values[k][at])));
       }
     }
-    alignas(kVectorBytes) std::int16_t words[kHalves];
-    store(words, largest);
-    for (int half_vector = 0; half_vector < 2; ++half_vector) {
-      store(&block->largest_exponent[lane + half_vector * kWords],
-            __builtin_convertvector(load<ShortHalf>(words + half_vector * kWords), Int));
-    }
   }
-  block->largest_of_all = kAllZero;
-  for (int i = 0; i < kHalves; ++i) {
-    if (largest_of_all[i] > block->largest_of_all) block->largest_of_all = largest_of_all[i];
-  }
-  block->finite = block->largest_of_all <= format.bias;
+  block->range = range_of(largest_of_all, format);
   block->near_two = any(Int(near_two));
-  block->smallest_exponent = 1 - format.bias;
 }
 
 // 8 x 8 transposition: to[j][i] = from[i][j].
 inline void transpose_8x8(const std::uint16_t* from, int from_pitch, std::uint16_t* to, int to_pitch) {
   __m128i r[8], s[8];
   for (int i = 0; i < 8; ++i) r[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * from_pitch));
-  for (int i = 0; i < 4; ++i) {
-    s[2 * i] = _mm_unpacklo_epi16(r[i], r[i + 4]);
-    s[2 * i + 1] = _mm_unpackhi_epi16(r[i], r[i + 4]);
-  }
-  for (int i = 0; i < 4; ++i) {
-    r[2 * i] = _mm_unpacklo_epi16(s[i], s[i + 4]);
-    r[2 * i + 1] = _mm_unpackhi_epi16(s[i], s[i + 4]);
-  }
-  for (int i = 0; i < 4; ++i) {
-    s[2 * i] = _mm_unpacklo_epi16(r[i], r[i + 4]);
-    s[2 * i + 1] = _mm_unpackhi_epi16(r[i], r[i + 4]);
-  }
+  const auto interleave_halves = [](const __m128i* in, __m128i* out) {
+    for (int i = 0; i < 4; ++i) {
+      out[2 * i] = _mm_unpacklo_epi16(in[i], in[i + 4]);
+      out[2 * i + 1] = _mm_unpackhi_epi16(in[i], in[i + 4]);
+    }
+  };
+  interleave_halves(r, s);
+  interleave_halves(s, r);
+  interleave_halves(r, s);
   for (int i = 0; i < 8; ++i) _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * to_pitch), s[i]);
 }
 
@@ -200,32 +186,28 @@ void rows_from_tensor_memory(Half half, const std::uint32_t (*columns)[kMatrixLa
 void columns_from_k_major(Half half, const std::uint16_t (*values)[kMatrixDepth], int columns,
                           ColumnBlock* block) {
   using Depth = std::int16_t __attribute__((vector_size(2 * kMatrixDepth), may_alias));
-  using DepthBytes = std::int8_t __attribute__((vector_size(kMatrixDepth), may_alias));
   const Format format = format_of(half);
-  int largest_of_all = kAllZero;
+  Depth largest{};
   for (int column = 0; column < columns; ++column) {
-    Depth bits;
-    __builtin_memcpy(&bits, values[column], sizeof bits);
-    Depth exponent = exponent_of(bits, format);
-    // The largest of 16 by the one instruction that reduces: the smallest of 8 unsigned 16-bit numbers.
-    __m128i larger_of_halves = _mm_max_epi16(_mm256_castsi256_si128(__m256i(exponent)),
-                                             _mm256_extracti128_si256(__m256i(exponent), 1));
-    __m128i smallest = _mm_minpos_epu16(_mm_sub_epi16(_mm_set1_epi16(0x7fff), larger_of_halves));
-    std::int16_t largest = static_cast<std::int16_t>(0x7fff - _mm_extract_epi16(smallest, 0));
-    block->largest_exponent[column] = largest;
-    if (largest > largest_of_all) largest_of_all = largest;
-    store(block->exponent[column],
-          __builtin_convertvector(relative_exponent(exponent, Depth{} + largest), DepthBytes));
+    Depth magnitude = load<Depth>(values[column]) & kMagnitude;
+    largest = larger(largest, magnitude);
+    block->all_zero[column] = _mm256_testz_si256(__m256i(magnitude), __m256i(magnitude));
+  }
+  block->range = range_of(largest, format);
+  const Depth largest_field =
+      Depth{} + static_cast<std::int16_t>(block->range.largest_exponent + format.bias);
+
+  for (int column = 0; column < columns; ++column) {
+    Depth height = height_of(Depth(load<Depth>(values[column]) & kMagnitude), largest_field, format);
+    alignas(kVectorBytes) std::int16_t twice[kMatrixDepth];
+    store(twice, Depth(height | height << 8));
     for (int k = 0; k < kMatrixDepth; k += kWords) {
-      ShortHalf part;
-      __builtin_memcpy(&part, &values[column][k], sizeof part);
-      store(&block->value[column][k], widen(half, part));
+      Int word = __builtin_convertvector(load<ShortHalf>(twice + k), Int);
+      store(&block->height[column][k], Int(word | word << 16));
+      store(&block->value[column][k], widen(half, load<ShortHalf>(&values[column][k])));
     }
   }
   block->columns = columns;
-  block->largest_of_all = largest_of_all;
-  block->finite = largest_of_all <= format.bias;
-  block->smallest_exponent = 1 - format.bias;
 }
 
 void columns_from_mn_major(Half half, const std::uint16_t (*values)[kMatrixColumns], int columns,

@@ -10,7 +10,7 @@
 namespace flashback::emulator {
 namespace {
 
-using Byte = std::int8_t __attribute__((vector_size(kVectorBytes), may_alias));
+using Byte = std::uint8_t __attribute__((vector_size(kVectorBytes), may_alias));
 using Unsigned = std::uint32_t __attribute__((vector_size(kVectorBytes), may_alias));
 using Double = double __attribute__((vector_size(kVectorBytes), may_alias));
 using Long = std::int64_t __attribute__((vector_size(kVectorBytes), may_alias));
@@ -45,9 +45,10 @@ IntHalf wide_step(const RowBlock& a, const ColumnBlock& b, int column, int lane,
   IntHalf largest = larger(IntHalf{} + kExponentOfZero, exponent_of(c, kSmallestNormal));
   for (int k = 0; k < kMatrixDepth; ++k) {
     IntHalf b_bits = IntHalf(FloatHalf{} + b.value[column][k]);
-    b_exponent[k] = exponent_of(b_bits, b.smallest_exponent);
+    b_exponent[k] = exponent_of(b_bits, b.range.smallest_exponent);
     largest = larger(
-        largest, IntHalf(exponent_of(load<IntHalf>(&a.value[k][lane]), a.smallest_exponent) + b_exponent[k]));
+        largest,
+        IntHalf(exponent_of(load<IntHalf>(&a.value[k][lane]), a.range.smallest_exponent) + b_exponent[k]));
   }
   Double scale = power_of_two(kFractionBits - largest);
   Double c_wide = __builtin_convertvector(FloatHalf(c), Double);
@@ -74,10 +75,13 @@ IntHalf wide_step(const RowBlock& a, const ColumnBlock& b, int column, int lane,
   return bits;
 }
 
-void wide_step(const RowBlock& a, const ColumnBlock& b, int column, int lane, bool accumulate,
-               std::uint32_t* d) {
-  for (int at = lane; at < lane + kWords; at += kWords / 2) {
-    store(d + at, wide_step(a, b, column, at, accumulate ? load<IntHalf>(d + at) : IntHalf{}));
+void wide_step(const RowBlock& a, const ColumnBlock& b, int first, int columns, int lane, int vectors,
+               bool accumulate, std::uint32_t (*d)[kMatrixLanes]) {
+  for (int column = first; column < first + columns; ++column) {
+    for (int at = lane; at < lane + vectors * kWords; at += kWords / 2) {
+      std::uint32_t* out = &d[column][at];
+      store(out, wide_step(a, b, column, at, accumulate ? load<IntHalf>(out) : IntHalf{}));
+    }
   }
 }
 
@@ -88,117 +92,237 @@ void wide_step(const RowBlock& a, const ColumnBlock& b, int column, int lane, bo
 // subnormal, and products that fp32 cannot hold are below the unit and count nothing; for E <= 121 nothing
 // overflows.
 //
-// Exponents are kept where fp32 has them: in bits 23 up, plus 127.
+// Exponents are biased as fp32 has them, and in the 32-bit vectors they stand where fp32 has them: in bits 23
+// up.
 
-constexpr int kColumnsAtOnce = 4;
 constexpr int kBias = 127;
-constexpr int kSmallestExponent = -101, kLargestExponent = 121;
-constexpr std::uint32_t kLowest = std::uint32_t{kBias + kSmallestExponent} << 23;
-constexpr std::uint32_t kHighest = std::uint32_t{kBias + kLargestExponent} << 23;
+constexpr int kLowest = kBias - 101, kHighest = kBias + 121;
+constexpr int kColumnsAtOnce = 4;
 
-// For each of 4 columns and all lanes, the largest of the sums of relative exponents. True when some lane of
-// the groups has one that may be too large: less than -62.
-inline bool largest_below(const RowBlock& a, const ColumnBlock& b, int column,
-                          const std::int8_t* unused_lanes, std::int8_t (*below)[kMatrixLanes]) {
-  Byte lowest{};
-  for (int lane = 0; lane < kMatrixLanes; lane += kVectorBytes) {
-    Byte largest[kColumnsAtOnce];
-    for (int c = 0; c < kColumnsAtOnce; ++c) largest[c] = Byte{} + std::int8_t{-128};
+// A byte for each lane of 32 bits.
+inline Int widen(const std::uint8_t* bytes) {
+#ifdef __AVX512F__
+  return Int(_mm512_maskz_cvtepu8_epi32(0xffff, _mm_load_si128(reinterpret_cast<const __m128i*>(bytes))));
+#else
+  return Int(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes))));
+#endif
+}
+
+inline int smallest_byte(Byte bytes) {
+  int smallest = 255;
+  for (int i = 0; i < kVectorBytes; ++i) smallest = bytes[i] < smallest ? bytes[i] : smallest;
+  return smallest;
+}
+
+// For kColumnsAtOnce columns and all lanes, the largest sum of two heights. The return value is the least of
+// them over the lanes in use.
+inline int largest_heights(const RowBlock& a, const ColumnBlock& b, int first, const std::uint8_t* unused,
+                           std::uint8_t (*heights)[kMatrixLanes]) {
+  constexpr int kVectors = kMatrixLanes / kVectorBytes;
+  constexpr int kColumns = 8 / kVectors;  // 8 maxima stay in registers
+  Byte least = Byte{} + std::uint8_t{255};
+  for (int column = 0; column < kColumnsAtOnce; column += kColumns) {
+    const std::uint32_t(*words)[kMatrixDepth] = &b.height[first + column];
+    Byte largest[kColumns][kVectors] = {};
 #pragma GCC unroll 1
     for (int k = 0; k < kMatrixDepth; ++k) {
-      Byte row = load<Byte>(&a.exponent[k][lane]);
 #pragma GCC unroll 4
-      for (int c = 0; c < kColumnsAtOnce; ++c) {
-        largest[c] = larger(largest[c], Byte(row + b.exponent[column + c][k]));
+      for (int v = 0; v < kVectors; ++v) {
+        Unsigned row = load<Unsigned>(&a.height[k][v * kVectorBytes]);
+#pragma GCC unroll 4
+        for (int c = 0; c < kColumns; ++c) {
+          largest[c][v] = larger(largest[c][v], Byte(row + words[c][k]));  // no byte carries into the next
+        }
       }
     }
-    for (int c = 0; c < kColumnsAtOnce; ++c) {
-      store(&below[c][lane], largest[c]);
-      Byte used = larger(largest[c], load<Byte>(unused_lanes + lane));
-      lowest = lowest < used ? lowest : used;
+#pragma GCC unroll 4
+    for (int c = 0; c < kColumns; ++c) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        store(&heights[column + c][v * kVectorBytes], largest[c][v]);
+        Byte used = largest[c][v] | load<Byte>(unused + v * kVectorBytes);
+        least = least < used ? least : used;
+      }
     }
   }
-  return any(Int(lowest <= static_cast<std::int8_t>(kFarBelow)));
+  return smallest_byte(least);
 }
 
-// Where the largest sum of relative exponents may be too large, it is of no account if C has a larger
-// exponent or all products are zero; other lanes are sent to the wide path by an exponent outside its range.
-inline Int resolve_far_below(Int products, Int below, Int all_zero, Int c) {
-  Int c_exponent = c & kInfinity;
-  Int far = below <= kFarBelow;
-  Int exponent = far & ~all_zero & (products > c_exponent) ? Int{} + kInfinity : larger(products, c_exponent);
-  exponent = far & all_zero ? c_exponent : exponent;
-  return all_zero & ((c & ~kSign) == 0) ? Int{} + (kBias << 23) : exponent;
+// The largest exponent of C and the products whose heights add up to `height`: what it is where heights are
+// exact and the products are in range.
+inline Int largest_exponent(Int height, Int base, Int c) {
+  return larger(Int((height << 23) + base), Int(c & kInfinity));
 }
 
-template <bool kFarApart>
-inline void step_columns(const RowBlock& a, const ColumnBlock& b, int column, bool accumulate,
-                         LaneGroups groups, const std::int8_t (*below)[kMatrixLanes],
-                         std::uint32_t (*d)[kMatrixLanes]) {
+// And where they need not be, except in lanes that hold zeros only: infinity's exponent asks for the wide
+// path. A height that may be too large is of no account where C has a larger exponent.
+inline Int largest_exponent_or_unknown(Int height, Int base, Int zeros, Int c) {
+  Int exponent = largest_exponent(height, base, c);
+  Int unknown = ((height <= kTop) & (exponent > (c & kInfinity))) | (exponent < kLowest << 23);
+  return unknown & ~zeros ? Int{} + kInfinity : exponent;
+}
+
+// sum += products of kColumns columns and kVectors vectors of lanes, as many as registers hold.
+template <int kColumns, int kVectors>
+inline void add_products(const float (*a)[kMatrixLanes], const float (*b)[kMatrixDepth],
+                         const Float (*scale)[kVectors], Int (*sum)[kVectors]) {
+  // Not unrolled: the compiler would gather all elements of b first and spill them.
+#pragma GCC unroll 1
+  for (int k = 0; k < kMatrixDepth; ++k) {
+#pragma GCC unroll 4
+    for (int c = 0; c < kColumns; ++c) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        Float product = load<Float>(&a[k][v * kWords]) * b[c][k];
+        sum[c][v] += __builtin_convertvector(product * scale[c][v], Int);
+      }
+    }
+  }
+}
+
+// Lanes that hold zeros only.
+inline Int zeros(const RowBlock& a, int lane) {
+  return widen(&a.all_zero[lane]) != 0;
+}
+
+// What all columns have in common: the sum of heights stands for an exponent that is `base` higher.
+struct LaneFacts {
+  alignas(kVectorBytes) std::int32_t base[kMatrixLanes];     // biased and shifted as in fp32
+  alignas(kVectorBytes) std::uint8_t ignored[kMatrixLanes];  // 255: not in use, or no product other than zero
+  bool all_zero[kMatrixLanes / kWords];                      // of each vector of lanes
+  bool some_zero[kMatrixLanes / kWords];
+  bool in_range;  // an exact sum of heights never stands for an exponent below kLowest
+};
+
+inline void find_lane_facts(const RowBlock& a, const ColumnBlock& b, LaneGroups groups, LaneFacts* facts) {
+  Int lowest{};
+  const int common = b.range.largest_exponent - 2 * kTop + kBias;
   for (int lane = 0; lane < kMatrixLanes; lane += kWords) {
-    if (!holds(groups, lane)) continue;
-    Int row_largest = load<Int>(&a.largest_exponent[lane]);
-    Int row_exponent = (row_largest + kBias) << 23;
-    Int exponent[kColumnsAtOnce], sum[kColumnsAtOnce];
-    Unsigned outside{};
+    Int zero = zeros(a, lane);
+    facts->all_zero[lane / kWords] = !any(~zero);
+    facts->some_zero[lane / kWords] = any(zero);
+    Int base = (load<Int>(&a.largest_exponent[lane]) + common) << 23;
+    base = zero ? Int{} + (kLowest << 23) : base;
+    store(&facts->base[lane], base);
+    lowest = lowest < base ? lowest : base;
+    for (int i = lane; i < lane + kWords; ++i) facts->ignored[i] = holds(groups, i) ? a.all_zero[i] : 255;
+  }
+  facts->in_range = !any(Int(lowest < (kLowest - kTop - 1) * (1 << 23)));
+}
+
+// C as the sum of nothing else: minus zero becomes zero.
+inline Int alone(Int c) {
+  return (c & ~kSign) == 0 ? Int{} : c;
+}
+
+// kColumns columns, kVectors vectors of lanes from `lane`. False, with nothing done, when an exponent is out
+// of range.
+template <int kColumns, int kVectors, bool kNear>
+inline bool narrow_step(const RowBlock& a, const float (*b)[kMatrixDepth], int lane, bool accumulate,
+                        const LaneFacts& facts, const std::uint8_t (*heights)[kMatrixLanes],
+                        std::uint32_t (*d)[kMatrixLanes]) {
+  Int exponent[kColumns][kVectors], sum[kColumns][kVectors];
+  Float scale[kColumns][kVectors];
+  Int largest{};
 #pragma GCC unroll 4
-    for (int c = 0; c < kColumnsAtOnce; ++c) {
-      Int below_c = widen(&below[c][lane]);
-      Int products = (below_c << 23) + (b.largest_exponent[column + c] << 23) + row_exponent;
-      sum[c] = accumulate ? load<Int>(&d[c][lane]) : Int{};
-      if constexpr (kFarApart) {
-        Int all_zero = (row_largest == kAllZero) | (Int{} + b.largest_exponent[column + c] == kAllZero);
-        exponent[c] = resolve_far_below(products, below_c, all_zero, sum[c]);
-      } else {
-        exponent[c] = larger(products, Int(sum[c] & kInfinity));
-      }
-      outside = larger(outside, Unsigned(exponent[c]) - kLowest);
-    }
-    if (any(Int(outside > kHighest - kLowest))) {
-      for (int c = 0; c < kColumnsAtOnce; ++c) wide_step(a, b, column + c, lane, accumulate, d[c]);
-      continue;
-    }
-    Float scale[kColumnsAtOnce];
-#pragma GCC unroll 4
-    for (int c = 0; c < kColumnsAtOnce; ++c) {
-      scale[c] = Float(Unsigned{} + ((2u * kBias + kFractionBits) << 23) - Unsigned(exponent[c]));
-      sum[c] = __builtin_convertvector(Float(sum[c]) * scale[c], Int);
-    }
-    // Not unrolled: the compiler would gather all elements of b first and spill them.
-#pragma GCC unroll 1
-    for (int k = 0; k < kMatrixDepth; ++k) {
-      Float row = load<Float>(&a.value[k][lane]);
-#pragma GCC unroll 4
-      for (int c = 0; c < kColumnsAtOnce; ++c) {
-        sum[c] += __builtin_convertvector(row * b.value[column + c][k] * scale[c], Int);
-      }
-    }
-#pragma GCC unroll 4
-    for (int c = 0; c < kColumnsAtOnce; ++c) {
-      Float unit = Float(exponent[c] - (kFractionBits << 23));
-      store(&d[c][lane], __builtin_convertvector(sum[c], Float) * unit);
+  for (int c = 0; c < kColumns; ++c) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      const int at = lane + v * kWords;
+      sum[c][v] = accumulate ? load<Int>(&d[c][at]) : Int{};
+      Int height = widen(&heights[c][at]), base = load<Int>(&facts.base[at]);
+      exponent[c][v] = kNear ? largest_exponent(height, base, sum[c][v])
+                             : largest_exponent_or_unknown(height, base, zeros(a, at), sum[c][v]);
+      largest = larger(largest, exponent[c][v]);
     }
   }
+  if (any(Int(largest > kHighest << 23))) return false;
+#pragma GCC unroll 4
+  for (int c = 0; c < kColumns; ++c) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      scale[c][v] = Float(Unsigned{} + ((2u * kBias + kFractionBits) << 23) - Unsigned(exponent[c][v]));
+      sum[c][v] = __builtin_convertvector(Float(sum[c][v]) * scale[c][v], Int);
+    }
+  }
+  add_products<kColumns, kVectors>(reinterpret_cast<const float(*)[kMatrixLanes]>(&a.value[0][lane]), b,
+                                   scale, sum);
+#pragma GCC unroll 4
+  for (int c = 0; c < kColumns; ++c) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      const int at = lane + v * kWords;
+      Float unit = Float(exponent[c][v] - (kFractionBits << 23));
+      Int result = Int(__builtin_convertvector(sum[c][v], Float) * unit);
+      if constexpr (!kNear) {
+        result = zeros(a, at) ? alone(accumulate ? load<Int>(&d[c][at]) : Int{}) : result;
+      }
+      store(&d[c][at], result);
+    }
+  }
+  return true;
+}
+
+inline bool all(const bool* of, int count) {
+  return count == 1 ? of[0] : of[0] && all(of + 1, count - 1);
+}
+inline bool any(const bool* of, int count) {
+  return count == 1 ? of[0] : of[0] || any(of + 1, count - 1);
+}
+
+// D = C where no product is other than zero. False, with nothing done, when some C is infinite or not a
+// number.
+template <int kColumns, int kVectors>
+inline bool zero_step(int lane, bool accumulate, std::uint32_t (*d)[kMatrixLanes]) {
+  Int not_finite{};
+  for (int c = 0; c < kColumns && accumulate; ++c) {
+    for (int v = 0; v < kVectors; ++v) {
+      not_finite |= (load<Int>(&d[c][lane + v * kWords]) & kInfinity) == kInfinity;
+    }
+  }
+  if (any(not_finite)) return false;
+  for (int c = 0; c < kColumns; ++c) {
+    for (int v = 0; v < kVectors; ++v) {
+      std::uint32_t* at = &d[c][lane + v * kWords];
+      store(at, accumulate ? alone(load<Int>(at)) : Int{});
+    }
+  }
+  return true;
 }
 
 // Not inlined: what it computes depends on the control register, of which the compiler knows nothing.
 __attribute__((noinline)) void multiply_add_cut(const RowBlock& a, const ColumnBlock& b, bool accumulate,
                                                 LaneGroups groups, std::uint32_t (*d)[kMatrixLanes]) {
-  if (!a.finite || !b.finite || a.near_two || a.largest_of_all + b.largest_of_all > kLargestExponent) {
-    for (int column = 0; column < b.columns; ++column) {
-      for (int lane = 0; lane < kMatrixLanes; lane += kWords) {
-        if (holds(groups, lane)) wide_step(a, b, column, lane, accumulate, d[column]);
-      }
+  constexpr int kColumns = kVectorBytes == 64 ? 4 : 2, kVectors = kVectorBytes == 64 ? 1 : 2;
+  if (!a.range.finite || !b.range.finite || a.near_two ||
+      a.range.largest_exponent + b.range.largest_exponent + kBias > kHighest) {
+    for (int lane = 0; lane < kMatrixLanes; lane += kWords) {
+      if (holds(groups, lane)) wide_step(a, b, 0, b.columns, lane, 1, accumulate, d);
     }
     return;
   }
-  alignas(kVectorBytes) std::int8_t unused_lanes[kMatrixLanes];
-  for (int lane = 0; lane < kMatrixLanes; ++lane) unused_lanes[lane] = holds(groups, lane) ? -128 : 0;
+  LaneFacts facts;
+  find_lane_facts(a, b, groups, &facts);
   for (int column = 0; column < b.columns; column += kColumnsAtOnce) {
-    alignas(kVectorBytes) std::int8_t below[kColumnsAtOnce][kMatrixLanes];
-    bool far_apart = largest_below(a, b, column, unused_lanes, below);
-    auto step = far_apart ? step_columns<true> : step_columns<false>;
-    step(a, b, column, accumulate, groups, below, d + column);
+    alignas(kVectorBytes) std::uint8_t heights[kColumnsAtOnce][kMatrixLanes];
+    const bool near = largest_heights(a, b, column, facts.ignored, heights) > kTop && facts.in_range;
+    for (int c = 0; c < kColumnsAtOnce; c += kColumns) {
+      const bool no_column = all(&b.all_zero[column + c], kColumns);
+      for (int lane = 0; lane < kMatrixLanes; lane += kVectors * kWords) {
+        if (!holds(groups, lane)) continue;
+        const int vector = lane / kWords;
+        bool done;
+        if (no_column || all(&facts.all_zero[vector], kVectors)) {
+          done = zero_step<kColumns, kVectors>(lane, accumulate, d + column + c);
+        } else {
+          const bool near_lanes = near && !any(&facts.some_zero[vector], kVectors);
+          auto* step =
+              near_lanes ? narrow_step<kColumns, kVectors, true> : narrow_step<kColumns, kVectors, false>;
+          done = step(a, &b.value[column + c], lane, accumulate, facts, heights + c, d + column + c);
+        }
+        if (!done) wide_step(a, b, column + c, kColumns, lane, kVectors, accumulate, d);
+      }
+    }
   }
 }
 
