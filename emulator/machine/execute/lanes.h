@@ -1,5 +1,5 @@
-// How a body is written: a lambda over one lane, applied to the lanes of the mask. The full mask is a plain loop that
-// the compiler turns into vectors.
+// How a body is written: a lambda over one lane, applied to the lanes of the mask. The full mask is a plain
+// loop that the compiler turns into vectors.
 #pragma once
 
 #include "emulator/machine/warp.h"
