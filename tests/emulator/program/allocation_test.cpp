@@ -92,9 +92,18 @@ void RandomProgram::emit_statement(int depth) {
     for (int i = 1 + some(3); i > 0; --i) emit_statement(depth + 1);
     temporaries_ = outside;
     text_.push_back({fmt::format("L{}:", label), 0, 0, 0, Kind::kEnd});
-  } else {  // a loop with as many rounds as the lane's number says
-    const int label = labels_++, counter = new_variable();
+  } else {  // a loop with as many rounds as the lane's number says, and a value that only some rounds renew
+    const int label = labels_++, counter = new_variable(), carried = new_variable();
+    const std::uint32_t bit = std::uint32_t(some(2));
+    emit_definition(carried);
     text_.push_back({fmt::format("and.b32 v{}, v0, 3;\nL{}:", counter, label), counter, 0, 0, Kind::kLoop});
+    text_.push_back(
+        {fmt::format("and.b32 bits, v{0}, {1};\nsetp.ne.u32 guard, bits, 0;\n@guard add.u32 v{2}, v{0}, 77;",
+                     counter, 1u << bit, carried),
+         carried, counter, counter, Kind::kGuarded, bit});
+    const int d = 1 + some(kOuter - 1);
+    text_.push_back({fmt::format("xor.b32 v{0}, v{1}, 0x9e3779b9;\nadd.u32 v{0}, v{0}, v{1};", d, carried), d,
+                     carried, carried, Kind::kAssign});
     const std::vector<int> outside = temporaries_;
     for (int i = 1 + some(3); i > 0; --i) emit_statement(depth + 1);
     temporaries_ = outside;

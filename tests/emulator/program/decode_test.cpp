@@ -378,11 +378,20 @@ TEST(Allocation, DeadRegistersGiveTheirSlotsAway) {
 }
 
 TEST(Allocation, AGuardedWriteKeepsTheOldValueAlive) {
-  // Lanes without %p1 still read the first %r1 at the end.
+  // In the next round the lanes without %p1 read the %r1 of this one: %r2 must not take its slot meanwhile.
   const auto p = program(
-      "mov.b32 %r1, 1;\nmov.b32 %r2, 2;\nst.b32 [%rd1], %r2;\n@%p1 mov.b32 %r1, 3;\nst.b32 [%rd1], %r1;");
-  EXPECT_NE(p->code[0].d, p->code[1].d);
-  EXPECT_EQ(p->code[0].d, p->code[3].d);
+      "mov.b32 %r1, 1;\nL:\n@%p1 mov.b32 %r1, 3;\nst.b32 [%rd1], %r1;\nmov.b32 %r2, 2;\nst.b32 [%rd1], %r2;\n"
+      "@%p2 bra L;");
+  EXPECT_EQ(p->code[0].d, p->code[1].d);
+  EXPECT_NE(p->code[3].d, p->code[0].d);
+}
+
+TEST(Allocation, AValueOfTheLastRoundIsAliveFromTheTop) {
+  // %r1 comes from the end of the loop and is read in its middle: %r2, which lives before that, must lie
+  // elsewhere.
+  const auto p = program(
+      "L:\nmov.b32 %r2, 2;\nst.b32 [%rd1], %r2;\n@%p1 st.b32 [%rd1], %r1;\nmov.b32 %r1, 1;\n@%p2 bra L;");
+  EXPECT_NE(p->code[0].d, p->code[3].d);
 }
 
 TEST(Allocation, ALoopKeepsItsValuesAlive) {
