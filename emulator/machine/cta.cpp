@@ -32,6 +32,7 @@ void Cta::start(const LaunchState& launch, Dim3 index, std::uint64_t number) {
   barriers.reset(launch.warps());
   register_pool.reset(launch.warps(), launch.program->registers_at_launch);
   tensor_memory.reset();
+  warpgroups.assign((launch.warps() + 3) / 4, {});
   const std::uint64_t linear = index.x + launch.grid.x * (index.y + std::uint64_t{launch.grid.y} * index.z);
   work.reset(launch.schedule, launch.schedule.seed * 0x9e3779b97f4a7c15 + linear);
   last_range_ = {};
@@ -96,6 +97,7 @@ bool Cta::warp_ran(Warp& warp) {
   if (!warp.finished()) return false;
   complete_all_stores(warp);
   warp.pending_loads.clear();
+  warp.products.pending.clear();  // whoever does not wait for a product does not get it
   barriers.warp_exited();
   --live_warps_;
   return true;
@@ -104,6 +106,12 @@ bool Cta::warp_ran(Warp& warp) {
 // The warps are gone; what they issued still happens.
 void Cta::run_out() {
   while (work.run_one()) {
+  }
+  for (std::size_t g = 0; g < warpgroups.size(); ++g) {
+    if (warpgroups[g].settled()) continue;
+    throw Fault(fmt::format(
+        "warps {} to {} of CTA ({}, {}, {}) of {} have not issued the same number of wgmma.mma_async", 4 * g,
+        4 * g + 3, index_.x, index_.y, index_.z, launch_->program->name));
   }
   if (const std::uint32_t columns = tensor_memory.columns_in_use(); columns != 0) {
     throw Fault(fmt::format(

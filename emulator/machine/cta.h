@@ -13,6 +13,7 @@
 #include "emulator/machine/reduction_order.h"
 #include "emulator/machine/register_pool.h"
 #include "emulator/machine/units/tensor_memory.h"
+#include "emulator/machine/units/warp_products.h"
 #include "emulator/machine/units/work_queue.h"
 #include "emulator/machine/warp.h"
 
@@ -30,6 +31,7 @@ class Cta {
   Dim3 index() const { return index_; }
   std::uint64_t number() const { return number_; }  // in start order
   const std::vector<Warp>& warps() const { return warps_; }
+  std::vector<Warp>& warps() { return warps_; }
 
   bool shared_holds(std::uint32_t address, std::size_t bytes) const {
     return address >= kSharedBase && bytes <= shared_end_ - kSharedBase && address <= shared_end_ - bytes;
@@ -55,6 +57,7 @@ class Cta {
   RegisterPool register_pool;
   TensorMemory tensor_memory;
   WorkQueue work;
+  std::vector<WarpgroupOrder> warpgroups;  // four warps each
 
   // " (entry e, CTA (0, 0, 0), warp 3, PTX line 123 `opcode`, file.cu:45)"
   std::string where(int warp, const Step& step) const;

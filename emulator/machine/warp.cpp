@@ -25,6 +25,7 @@ void Warp::start(Cta& cta, int index) {
   executed_ = 0;
   pending_loads.clear();
   pending_stores.clear();
+  products = {};
 
   constexpr std::size_t kAlignment = 64;
   register_memory_.resize(std::max(register_memory_.size(), program.register_bytes + kAlignment));
@@ -40,8 +41,7 @@ bool Warp::local_holds(std::uint64_t address, std::size_t bytes) const {
 }
 
 void Warp::diverge(std::uint32_t target, LaneMask taken) {
-  groups_[current_].pc = pc_;
-  groups_[current_].mask = active_ & ~taken;
+  groups_[current_] = {pc_, active_ & ~taken};
   groups_.push_back({target, taken});
   stop_ = Stop::kDiverged;
 }
@@ -77,6 +77,7 @@ void Warp::run_group(std::uint32_t& slice) {
     --slice;
     if (mask != 0) {
       if (step.touches_pending_load && !pending_loads.empty()) complete_loads_used_by(*this, step);
+      if (step.touches_pending_product && !products.pending.empty()) check_touch(*this, step);
       step.body(*this, step, mask);
       if constexpr (kObserved) {
         if (stop_ != Stop::kWaits) cta_->launch().observer->executed(*this, step, mask);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "emulator/machine/fault.h"
+#include "emulator/machine/units/warp_products.h"
 #include "emulator/program/program.h"
 
 namespace flashback::emulator {
@@ -97,6 +98,7 @@ class Warp {
   };
   std::vector<PendingLoad> pending_loads;
   std::vector<PendingStore> pending_stores;
+  WarpProducts products;
 
   // Throws a Fault whose sentence is `what` plus where: entry, CTA, warp, PTX line, opcode, CUDA source line.
   [[noreturn]] void fault(const Step& step, const std::string& what) const;

@@ -34,7 +34,7 @@ class Liveness {
     }
   }
 
-  std::vector<Interval> intervals(const std::vector<LoadSpan>& spans) const {
+  std::vector<Interval> intervals(const std::vector<PendingSpan>& spans) const {
     std::vector<Interval> intervals(draft_.registers.size());
     for (std::size_t b = 0; b < flow_.blocks.size(); ++b) {
       const Flow::Block& block = flow_.blocks[b];
@@ -43,13 +43,14 @@ class Liveness {
       walk(block, &live, &intervals);
       live.for_each([&](std::size_t r) { intervals[r].include(block.begin); });
     }
-    // A load that is still pending writes its registers later than the text says.
-    for (const LoadSpan& span : spans) {
-      const DraftStep& load = draft_.steps[span.load];
-      for (std::uint32_t a = load.access_begin; a < load.access_end; ++a) {
-        if (!draft_.accesses[a].written) continue;
-        intervals[draft_.accesses[a].register_number].include(span.first);
-        intervals[draft_.accesses[a].register_number].include(span.last);
+    // Asynchronous work reads and writes its registers later than the text says.
+    for (const PendingSpan& span : spans) {
+      const DraftStep& step = draft_.steps[span.step];
+      for (std::uint32_t a = step.access_begin; a < step.access_end; ++a) {
+        const Register accessed = draft_.accesses[a].register_number;
+        if (!is_held(step, draft_.registers[accessed], draft_.accesses[a])) continue;
+        intervals[accessed].include(span.first);
+        intervals[accessed].include(span.last);
       }
     }
     return intervals;
@@ -143,7 +144,7 @@ std::vector<Slot> assign_slots(const Draft& draft, const std::vector<Interval>& 
 
 }  // namespace
 
-void allocate(const Draft& draft, const Flow& flow, const std::vector<LoadSpan>& spans, Program* program) {
+void allocate(const Draft& draft, const Flow& flow, const std::vector<PendingSpan>& spans, Program* program) {
   const std::vector<Slot> slots = assign_slots(draft, Liveness(draft, flow).intervals(spans), program);
   auto slot = [&](Register number) { return number == kNone ? kNone : slots[number]; };
 

@@ -5,10 +5,10 @@
 
 #include "emulator/program/draft.h"
 #include "emulator/program/flow.h"
-#include "emulator/program/pending_loads.h"
+#include "emulator/program/pending_registers.h"
 
 namespace flashback::emulator {
 
-void allocate(const Draft& draft, const Flow& flow, const std::vector<LoadSpan>& spans, Program* program);
+void allocate(const Draft& draft, const Flow& flow, const std::vector<PendingSpan>& spans, Program* program);
 
 }  // namespace flashback::emulator

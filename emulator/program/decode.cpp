@@ -14,7 +14,7 @@
 #include "emulator/program/memory_layout.h"
 #include "emulator/program/names.h"
 #include "emulator/program/operand_binder.h"
-#include "emulator/program/pending_loads.h"
+#include "emulator/program/pending_registers.h"
 #include "emulator/ptx/grammar.h"
 
 namespace flashback::emulator {
@@ -57,6 +57,13 @@ class Selection : public Match {
     return number == kNone ? 0 : draft_.registers[number].bytes;
   }
   int list_size() const override { return int(operands_.list.size()); }
+  std::optional<std::uint64_t> list_literal(int n) const override {
+    const Register number = operands_.list[std::size_t(n)];
+    if (number == kNone) return std::nullopt;
+    const VirtualRegister& r = draft_.registers[number];
+    if (!r.is_preset || r.kind != Preset::Kind::kBits) return std::nullopt;
+    return r.value;
+  }
   Step& step() override { return operands_.step; }
 
  private:
@@ -273,6 +280,10 @@ class Decoder {
     draft.step.guard = guard;
     draft.step.guard_negated = guard_negated;
     draft.step.list_size = std::uint16_t(bound.list.size());
+    draft.step.writes_list = std::any_of(bound.accesses.begin(), bound.accesses.end(), [&](const Access& a) {
+      return a.written &&
+             std::find(bound.list.begin(), bound.list.end(), a.register_number) != bound.list.end();
+    });
     draft.source = source_;
     draft.list_begin = std::uint32_t(draft_.lists.size());
     draft_.lists.insert(draft_.lists.end(), bound.list.begin(), bound.list.end());
@@ -282,8 +293,12 @@ class Decoder {
     draft.access_end = std::uint32_t(draft_.accesses.size());
     draft.branches = !bound.label.empty();
     draft.ends = opcode == "ret" || opcode == "ret.uni" || opcode == "exit" || opcode == "trap";
-    draft.loads_tensor_memory = opcode.starts_with("tcgen05.ld.");
-    draft.waits_for_tensor_loads = opcode.starts_with("tcgen05.wait::ld.");
+    if (opcode.starts_with("tcgen05.ld.")) draft.asynchronous = Asynchronous::kTensorLoad;
+    if (opcode.starts_with("wgmma.mma_async.")) draft.asynchronous = Asynchronous::kProduct;
+    if (opcode.starts_with("tcgen05.wait::ld.")) draft.waits_for_all = Asynchronous::kTensorLoad;
+    if (opcode.starts_with("wgmma.wait_group.") && bound.step.immediate == 0) {
+      draft.waits_for_all = Asynchronous::kProduct;
+    }
     if (draft.branches) branches_.push_back({draft_.steps.size(), bound.label, names_.current()});
     program_->communicates |= observes_other_ctas(opcode);
     draft_.steps.push_back(draft);
@@ -315,7 +330,7 @@ class Decoder {
 
   std::unique_ptr<Program> finish() {
     const Flow flow(draft_);
-    const std::vector<LoadSpan> spans = mark_pending_loads(&draft_, flow);
+    const std::vector<PendingSpan> spans = mark_pending_registers(&draft_, flow);
     program_->name = entry_.name;
     program_->parameter_bytes = std::uint32_t(entry_.parameter_bytes);
     program_->static_shared_bytes = std::uint32_t(layout_.shared_bytes());

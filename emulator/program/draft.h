@@ -24,13 +24,21 @@ struct Access {
   bool read, written;
 };
 
+// Work that goes on behind its step.
+enum class Asynchronous : std::uint8_t {
+  kNone,
+  kTensorLoad,  // tcgen05.ld
+  kProduct,     // wgmma.mma_async
+};
+
 struct DraftStep {
   Step step;                     // d, a, b, c, guard are Registers; `list` is not set, `list_size` is
   std::uint32_t list_begin = 0;  // in Draft::lists
   std::uint32_t access_begin = 0, access_end = 0;
-  bool branches = false;                                             // to step.target
-  bool ends = false;                                                 // ret, exit, trap
-  bool loads_tensor_memory = false, waits_for_tensor_loads = false;  // tcgen05.ld, tcgen05.wait::ld
+  bool branches = false;  // to step.target
+  bool ends = false;      // ret, exit, trap
+  Asynchronous asynchronous = Asynchronous::kNone;
+  Asynchronous waits_for_all = Asynchronous::kNone;  // after it no work of that kind is unfinished
   Program::SourceLine source;
 };
 

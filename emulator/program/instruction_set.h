@@ -43,6 +43,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -59,6 +60,8 @@ class Match {
   // 2, 4 or 8 of the register at d, a, b, c, or of the list's first ('l'); 0 when absent or a predicate.
   virtual int bytes(char place) const = 0;
   virtual int list_size() const = 0;
+  // The bits of a literal among the list's operands; nothing where a register stands there.
+  virtual std::optional<std::uint64_t> list_literal(int n) const = 0;
   virtual Step& step() = 0;  // may set `immediate`
 
  protected:
@@ -79,14 +82,16 @@ std::span<const Row> extreme_rows();      // min, max of floating-point numbers
 std::span<const Row> approximate_rows();  // ex2, lg2, rcp, rsqrt, sqrt, sin, cos, tanh, div with .approx
 std::span<const Row> comparison_rows();   // setp, set, selp, slct, predicate logic
 std::span<const Row> convert_rows();
-std::span<const Row> move_rows();           // mov, pack, unpack, cvta, prmt
-std::span<const Row> memory_rows();         // ld, st, prefetch
-std::span<const Row> atomic_rows();         // atom, red
-std::span<const Row> control_rows();        // bra, ret, exit, trap, call of device functions
-std::span<const Row> convergence_rows();    // elect, shfl, vote, activemask, bar.warp.sync, redux
-std::span<const Row> barrier_rows();        // bar/barrier, mbarrier, fence, setmaxnreg, griddepcontrol
-std::span<const Row> copy_rows();           // cp.async.bulk(.tensor), cp.reduce, groups
-std::span<const Row> tensor_memory_rows();  // tcgen05.alloc/dealloc/ld/st/wait/fence
-std::span<const Row> matrix_rows();         // tcgen05.mma, commit
+std::span<const Row> move_rows();             // mov, pack, unpack, cvta, prmt
+std::span<const Row> memory_rows();           // ld, st, prefetch
+std::span<const Row> atomic_rows();           // atom, red
+std::span<const Row> control_rows();          // bra, ret, exit, trap, call of device functions
+std::span<const Row> convergence_rows();      // elect, shfl, vote, activemask, bar.warp.sync, redux
+std::span<const Row> barrier_rows();          // bar/barrier, mbarrier, fence, setmaxnreg, griddepcontrol
+std::span<const Row> copy_rows();             // cp.async.bulk(.tensor), cp.reduce, groups
+std::span<const Row> tensor_memory_rows();    // tcgen05.alloc/dealloc/ld/st/wait/fence
+std::span<const Row> matrix_rows();           // tcgen05.mma, commit
+std::span<const Row> warpgroup_rows();        // wgmma
+std::span<const Row> matrix_transfer_rows();  // ldmatrix, stmatrix
 
 }  // namespace flashback::emulator

@@ -31,9 +31,11 @@ struct Step {
   std::uint16_t form = 0;  // index into Program::forms: the opcode as written
   Slot guard = kNone;
   bool guard_negated = false;
-  bool touches_pending_load = false;  // uses a register that a tcgen05.ld may still owe
-  std::uint32_t line = 0;             // of the PTX text
-  std::uint32_t target = 0;           // of a branch: index into Program::code
+  bool touches_pending_load = false;     // uses a register that a tcgen05.ld may still owe
+  bool touches_pending_product = false;  // uses a register that a wgmma.mma_async may still use
+  bool writes_list = false;              // else it reads it
+  std::uint32_t line = 0;                // of the PTX text
+  std::uint32_t target = 0;              // of a branch: index into Program::code
 };
 
 // A register that is set when the warp starts.

@@ -9,6 +9,7 @@
 #include "emulator/machine/cta.h"
 #include "emulator/machine/execute/lanes.h"
 #include "emulator/machine/execute/shared_address.h"
+#include "emulator/machine/execute/whole_warp.h"
 #include "emulator/program/instruction_set.h"
 
 namespace flashback::emulator {
@@ -21,29 +22,9 @@ Body always(Match&) {
 
 void nothing(Warp&, const Step&, LaneMask) {}
 
-// The whole warp executes it, none of its lanes has exited.
-bool whole_warp(Warp& warp, const Step& step) {
-  if (!warp.gathers(kAllLanes)) return false;
-  if (warp.live() != kAllLanes) {
-    warp.fault(step, fmt::format("a warp of lanes {:#010x} executes it; all 32 must", warp.live()));
-  }
-  return true;
-}
-
-std::uint32_t uniform(const Warp& warp, const Step& step, Slot slot, const char* what) {
-  const std::uint32_t* value = warp.lanes<std::uint32_t>(slot);
-  for (int l = 1; l < 32; ++l) {
-    if (value[l] != value[0]) {
-      warp.fault(step, fmt::format("{} is {:#x} in lane 0 and {:#x} in lane {}; all lanes must agree", what,
-                                   value[0], value[l], l));
-    }
-  }
-  return value[0];
-}
-
 // A number of columns that may be allocated.
 std::uint32_t column_count(const Warp& warp, const Step& step) {
-  const std::uint32_t columns = uniform(warp, step, step.b, "the number of columns");
+  const std::uint32_t columns = uniform<std::uint32_t>(warp, step, step.b, "the number of columns");
   if (columns < TensorMemory::kUnit || columns > TensorMemory::kColumns || !std::has_single_bit(columns)) {
     warp.fault(step,
                fmt::format("{} columns of tensor memory; 32, 64, 128, 256 and 512 are accepted", columns));
@@ -72,7 +53,7 @@ struct Allocate {
 void deallocate(Warp& warp, const Step& step, LaneMask) {
   if (!whole_warp(warp, step)) return;
   const std::uint32_t columns = column_count(warp, step);
-  const std::uint32_t address = uniform(warp, step, step.a, "the address");
+  const std::uint32_t address = uniform<std::uint32_t>(warp, step, step.a, "the address");
   if (!warp.cta().tensor_memory.release(address, columns)) {
     warp.fault(step,
                fmt::format("{} columns from tensor memory address {:#010x} on, which are not all allocated",
@@ -87,7 +68,7 @@ void relinquish(Warp& warp, const Step& step, LaneMask) {
 // The first of the step's columns. A lane field of 0 stands for the warp's own quarter.
 std::uint32_t first_column(const Warp& warp, const Step& step) {
   const std::uint32_t address =
-      uniform(warp, step, step.a, "the address") + static_cast<std::uint32_t>(step.immediate);
+      uniform<std::uint32_t>(warp, step, step.a, "the address") + static_cast<std::uint32_t>(step.immediate);
   const std::uint32_t lane = address >> 16, column = address & 0xffff;
   const std::uint32_t own = 32 * (static_cast<std::uint32_t>(warp.index()) % 4);
   if (lane != 0 && lane != own) {

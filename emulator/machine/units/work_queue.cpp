@@ -1,5 +1,7 @@
 #include "emulator/machine/units/work_queue.h"
 
+#include <algorithm>
+
 #include "emulator/machine/cta.h"
 
 namespace flashback::emulator {
@@ -76,9 +78,17 @@ bool WorkQueue::run_one() {
 }
 
 bool WorkQueue::run_random() {
-  const std::size_t choices = loads_.size() + !matrix_.empty() + !copies_.empty() + !stores_.empty();
+  const auto products = static_cast<std::size_t>(std::count_if(
+      cta_.warps().begin(), cta_.warps().end(), [](const Warp& w) { return !w.products.pending.empty(); }));
+  const std::size_t choices =
+      products + loads_.size() + !matrix_.empty() + !copies_.empty() + !stores_.empty();
   if (choices == 0) return false;
   std::size_t choice = random_.below(choices);
+  if (choice < products) {
+    run_product(choice);
+    return true;
+  }
+  choice -= products;
   if (choice < loads_.size()) {
     run(loads_, choice);
     return true;
@@ -100,6 +110,16 @@ bool WorkQueue::run_random() {
     run(stores_, index);
   }
   return true;
+}
+
+// Of the n-th warp that has one.
+void WorkQueue::run_product(std::size_t n) {
+  for (Warp& warp : cta_.warps()) {
+    if (warp.products.pending.empty()) continue;
+    if (n-- != 0) continue;
+    complete_oldest_product(warp);
+    return;
+  }
 }
 
 bool WorkQueue::bulk_groups_done(int warp, int lane, std::uint32_t allowed) const {

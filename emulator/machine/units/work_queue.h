@@ -2,7 +2,8 @@
 // effect next.
 //
 // Order: tcgen05.mma and commit in issue order; the bulk stores and reductions of a thread in the order of
-// its groups; cp.async of a warp in issue order; loads in any order.
+// its groups; cp.async of a warp in issue order; loads in any order. The products that a warp has issued with
+// wgmma.mma_async are its own (Warp::products); here only their random moments are drawn.
 #pragma once
 
 #include <cstdint>
@@ -69,6 +70,7 @@ class WorkQueue {
   bool copy_groups_done(int warp, int lane, std::uint32_t allowed) const;
   std::uint32_t copy_group(int warp, int lane) const { return thread(warp, lane).copy_groups; }
 
+  void count_matrix_instruction() { ++matrix_instructions_; }
   std::uint64_t matrix_instructions() const { return matrix_instructions_; }
 
  private:
@@ -84,6 +86,7 @@ class WorkQueue {
   template <class Queue>
   void run(Queue& queue, std::size_t index);
   bool run_random();
+  void run_product(std::size_t n);
 
   Cta& cta_;
   Schedule schedule_;

@@ -1,0 +1,114 @@
+// wgmma.mma_async, fence, commit_group, wait_group: all four warps of a warpgroup execute them.
+//
+// The fence orders accesses of registers before the products behind it. Here a product never reads a register
+// before its issue, so nothing is left to order.
+#include <cstdlib>
+
+#include "emulator/machine/cta.h"
+#include "emulator/machine/execute/whole_warp.h"
+#include "emulator/program/instruction_set.h"
+
+namespace flashback::emulator {
+namespace {
+
+// A whole warp, of a whole warpgroup.
+bool whole_warpgroup(Warp& warp, const Step& step, LaneMask mask) {
+  if (!whole_warp(warp, step)) return false;
+  if (mask != kAllLanes) {
+    warp.fault(step, fmt::format("its guard lets lanes {:#010x} execute it; all 32 must", mask));
+  }
+  const std::size_t warps = warp.cta().warps().size();
+  if (static_cast<std::size_t>(warp.index()) / 4 * 4 + 4 > warps) {
+    warp.fault(step, fmt::format("the CTA's {} warps end within the warpgroup; it must have four", warps));
+  }
+  return true;
+}
+
+template <bool a_in_registers>
+void multiply(Warp& warp, const Step& step, LaneMask mask) {
+  if (!whole_warpgroup(warp, step, mask)) return;
+  const WarpProductShape shape = WarpProductShape::of(step);
+  WarpProduct product;
+  product.step = &step;
+  product.b = uniform<std::uint64_t>(warp, step, step.b, "the descriptor of B");
+  decode_warpgroup_descriptor(product.b);
+  if (!a_in_registers) {
+    product.a = uniform<std::uint64_t>(warp, step, step.a, "the descriptor of A");
+    decode_warpgroup_descriptor(product.a);
+  }
+  const LaneMask accumulate = warp.predicate(step.list[shape.d_registers() + (a_in_registers ? 4 : 0)]);
+  if (accumulate != 0 && accumulate != kAllLanes) {
+    warp.fault(step, fmt::format("scale-d is true in lanes {:#010x}; all lanes must agree", accumulate));
+  }
+  product.accumulate = accumulate != 0;
+  product.group = warp.products.groups;
+  warp.cta().warpgroups[static_cast<std::size_t>(warp.index()) / 4].issued(warp.index() % 4, product);
+  if (warp.index() % 4 == 0) warp.cta().work.count_matrix_instruction();
+  warp.products.pending.push_back(product);
+  while (!warp.products.pending.empty() && warp.cta().work.at_once()) complete_oldest_product(warp);
+}
+
+void fence(Warp& warp, const Step& step, LaneMask mask) {
+  whole_warpgroup(warp, step, mask);
+}
+
+void commit(Warp& warp, const Step& step, LaneMask mask) {
+  if (whole_warpgroup(warp, step, mask)) ++warp.products.groups;
+}
+
+void wait(Warp& warp, const Step& step, LaneMask mask) {
+  if (!whole_warpgroup(warp, step, mask)) return;
+  complete_product_groups(warp, static_cast<std::uint32_t>(step.immediate));
+}
+
+template <Body body>
+Body always(Match&) {
+  return body;
+}
+
+// Choices: shape, types. Behind the registers and scale-d the list has literals: scale-a, scale-b, whether A
+// is transposed where it is in shared memory, whether B is.
+template <bool a_in_registers>
+Body select_multiply(Match& match) {
+  WarpProductShape shape;
+  shape.n = std::atoi(match.choice(0).data() + 4);  // m64n...
+  shape.type = match.choice(1).starts_with("f16") ? Half::kF16 : Half::kBf16;
+  shape.a_in_registers = a_in_registers;
+  const int literals = shape.d_registers() + (a_in_registers ? 4 : 0) + 1, count = a_in_registers ? 3 : 4;
+  if (match.list_size() != literals + count) return nullptr;
+  std::uint64_t values[4];
+  for (int i = 0; i < count; ++i) {
+    const std::optional<std::uint64_t> literal = match.list_literal(literals + i);
+    const std::uint64_t other = i < 2 ? 0xffffffff : 0;  // -1, or no transposition
+    if (!literal || (*literal != 1 && *literal != other)) return nullptr;
+    values[i] = *literal;
+  }
+  shape.negative = (values[0] == 1) != (values[1] == 1);
+  shape.a_mn_major = !a_in_registers && values[2] == 1;
+  shape.b_mn_major = values[count - 1] == 1;
+  match.step().immediate = shape.packed();
+  return multiply<a_in_registers>;
+}
+
+#define SHAPES                                                                                          \
+  "(.m64n8k16|.m64n16k16|.m64n24k16|.m64n32k16|.m64n40k16|.m64n48k16|.m64n56k16|.m64n64k16|.m64n72k16|" \
+  ".m64n80k16|.m64n88k16|.m64n96k16|.m64n104k16|.m64n112k16|.m64n120k16|.m64n128k16|.m64n136k16|"       \
+  ".m64n144k16|.m64n152k16|.m64n160k16|.m64n168k16|.m64n176k16|.m64n184k16|.m64n192k16|.m64n200k16|"    \
+  ".m64n208k16|.m64n216k16|.m64n224k16|.m64n232k16|.m64n240k16|.m64n248k16|.m64n256k16)"
+#define MULTIPLY "wgmma.mma_async.sync.aligned" SHAPES ".f32(.bf16.bf16|.f16.f16)"
+
+constexpr Row kRows[] = {
+    {MULTIPLY, "+list:{r32}, a:r64, b:r64, !l:p, l:r32, l:r32, l:r32, l:r32", select_multiply<false>},
+    {MULTIPLY, "+list:{r32}, list:{r32}x4, b:r64, !l:p, l:r32, l:r32, l:r32", select_multiply<true>},
+    {"wgmma.fence.sync.aligned", "", always<fence>},
+    {"wgmma.commit_group.sync.aligned", "", always<commit>},
+    {"wgmma.wait_group.sync.aligned", "i:imm", always<wait>},
+};
+
+}  // namespace
+
+std::span<const Row> warpgroup_rows() {
+  return kRows;
+}
+
+}  // namespace flashback::emulator
