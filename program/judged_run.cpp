@@ -26,8 +26,7 @@ std::string forward_note(const char* tensor, const std::vector<float>& given,
 // out and lse as the file has them, or as they should be.
 void complete_forward(const Answer<double>& exact, Dtype dtype, RunInputs* inputs) {
   if (inputs->out.empty()) {
-    inputs->out.assign(exact.out.begin(), exact.out.end());
-    for (float& value : inputs->out) value = reference::round_to(dtype, value);
+    inputs->out = reference::stored(exact.out, dtype);
   } else {
     inputs->notes.push_back(forward_note("out", inputs->out, exact.out));
   }
@@ -77,9 +76,10 @@ JudgedRun run_and_judge(Workbench& workbench, bool device_checks_bounds, const P
   const reference::Question question{problem.shape, problem.mask, effective_scale(problem)};
   step("reference in double precision");
   const Answer<double> exact = reference::exact(question, inputs->tensors, threads);
-  step("reference in 16 bit");
-  const Answer<float> sixteen_bit = reference::sixteen_bit(question, inputs->tensors, problem.dtype, threads);
   complete_forward(exact, problem.dtype, inputs);
+  step("reference in 16 bit");
+  const Answer<float> sixteen_bit =
+      reference::sixteen_bit(question, inputs->tensors, inputs->out, problem.dtype, threads);
 
   const double unit = unit_of(inputs->tensors.dout);
   JudgedRun run{bits_of(*inputs, problem.dtype), {}};

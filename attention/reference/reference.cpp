@@ -54,10 +54,13 @@ struct KeyHead {
 template <typename Real, typename Arithmetic>
 class Solver {
  public:
-  Solver(const Question& question, const Inputs& inputs, Arithmetic arithmetic)
+  // The backward pass takes `given_out`, or where there is none its own.
+  Solver(const Question& question, const Inputs& inputs, const std::vector<float>* given_out,
+         Arithmetic arithmetic)
       : question_(question),
         shape_(question.shape),
         inputs_(inputs),
+        given_out_(given_out),
         arithmetic_(arithmetic),
         channels_(round_up(shape_.head_dim, kPanel<Real>)),
         keys_(round_up(shape_.seqlen_k, kPanel<Real>)),
@@ -213,12 +216,10 @@ class Solver {
 
     column_sums(s.p, s.dout, dv);
     scores_of(s.dout, head.v_transposed, s.ds);
+    if (given_out_) load(*given_out_, s.out);
     for (Index i = 0; i < kBlock; ++i) {
-      // From out as it is stored: that is what a backward pass is given.
       Real delta = 0;
-      for (Index c = 0; c < channels_; ++c) {
-        delta += s.dout[i * channels_ + c] * store(s.out[i * channels_ + c], arithmetic_);
-      }
+      for (Index c = 0; c < channels_; ++c) delta += s.dout[i * channels_ + c] * s.out[i * channels_ + c];
       softmax_gradient(s.p.data() + i * score_row_, s.ds.data() + i * score_row_, columns, delta,
                        question_.scale, arithmetic_);
     }
@@ -247,6 +248,7 @@ class Solver {
   const Question& question_;
   const Shape& shape_;
   const Inputs& inputs_;
+  const std::vector<float>* given_out_;
   const Arithmetic arithmetic_;
   const Index channels_, keys_, score_row_, group_;
   std::vector<KeyHead<Real>> key_heads_;
@@ -256,11 +258,18 @@ class Solver {
 }  // namespace
 
 Answer<double> exact(const Question& question, const Inputs& inputs, int threads) {
-  return Solver<double, Exact>(question, inputs, Exact{}).solve(threads);
+  return Solver<double, Exact>(question, inputs, nullptr, Exact{}).solve(threads);
 }
 
-Answer<float> sixteen_bit(const Question& question, const Inputs& inputs, Dtype dtype, int threads) {
-  return Solver<float, Stored>(question, inputs, Stored{dtype}).solve(threads);
+std::vector<float> stored(const std::vector<double>& out, Dtype dtype) {
+  std::vector<float> values(out.begin(), out.end());
+  for (float& value : values) value = round_to(dtype, value);
+  return values;
+}
+
+Answer<float> sixteen_bit(const Question& question, const Inputs& inputs, const std::vector<float>& out,
+                          Dtype dtype, int threads) {
+  return Solver<float, Stored>(question, inputs, &out, Stored{dtype}).solve(threads);
 }
 
 }  // namespace flashback::reference

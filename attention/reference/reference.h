@@ -28,8 +28,13 @@ struct Question {
 Answer<double> exact(const Question& question, const Inputs& inputs, int threads = 0);
 
 // As an eager 16-bit implementation computes: products accumulate in fp32, and the scores, P, out, dP, dS and
-// the gradients are rounded to `dtype` where such an implementation stores them; delta = dout.out comes from
-// the stored out, which is what a backward pass is given.
-Answer<float> sixteen_bit(const Question& question, const Inputs& inputs, Dtype dtype, int threads = 0);
+// the gradients are rounded to `dtype` where such an implementation stores them. Its backward pass takes
+// delta = dout.out from `out`, packed like q and stored in `dtype`: the one that the pass under judgement is
+// given, so that what its rounding costs is the same in both.
+Answer<float> sixteen_bit(const Question& question, const Inputs& inputs, const std::vector<float>& out,
+                          Dtype dtype, int threads = 0);
+
+// An exact out as it is stored.
+std::vector<float> stored(const std::vector<double>& out, Dtype dtype);
 
 }  // namespace flashback::reference

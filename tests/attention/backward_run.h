@@ -167,7 +167,7 @@ inline Question16 question_of(const Case& c, std::uint64_t seed) {
   const Question question{c.shape, c.mask, c.scale};
   Question16 q{make_inputs(c.data, c.shape, Dtype::kBf16, c.scale, seed), {}, {}};
   q.exact = reference::exact(question, q.inputs, 1);
-  q.sixteen = reference::sixteen_bit(question, q.inputs, Dtype::kBf16, 1);
+  q.sixteen = reference::sixteen_bit(question, q.inputs, stored(q.exact.out, Dtype::kBf16), Dtype::kBf16, 1);
   return q;
 }
 
@@ -184,7 +184,7 @@ inline Gradients run_backward(flashback_device* device, const Case& c, const Que
   k.set(to_bits(Dtype::kBf16, question.inputs.k));
   v.set(to_bits(Dtype::kBf16, question.inputs.v));
   dout.set(to_bits(Dtype::kBf16, question.inputs.dout));
-  out.set(to_bits(Dtype::kBf16, std::vector<float>(question.exact.out.begin(), question.exact.out.end())));
+  out.set(to_bits(Dtype::kBf16, stored(question.exact.out, Dtype::kBf16)));
 
   const std::int64_t lse_row = s.seqlen_q + (c.layout == Layout::kGaps ? 3 : 0);
   Memory lse(device, 4 * s.batch * s.heads * lse_row);

@@ -160,7 +160,7 @@ TEST(Rows, ThatSeeNoKeyGiveZeroAndMinusInfinity) {
   const Question question{shape, Mask::kCausal, 0.125};
   const Inputs inputs = make_inputs(Data::kNormal, shape, Dtype::kBf16, question.scale, 1);
   const Answer<double> a = exact(question, inputs);
-  const Answer<float> b = sixteen_bit(question, inputs, Dtype::kBf16);
+  const Answer<float> b = sixteen_bit(question, inputs, stored(a.out, Dtype::kBf16), Dtype::kBf16);
   for (std::int64_t row = 0; row < 130; ++row) {
     EXPECT_EQ(a.lse[row], -std::numeric_limits<double>::infinity());
     EXPECT_EQ(b.lse[row], -std::numeric_limits<float>::infinity());
@@ -182,8 +182,9 @@ TEST(Threads, DoNotChangeTheAnswer) {
   EXPECT_EQ(one.dq, many.dq);
   EXPECT_EQ(one.dk, many.dk);
   EXPECT_EQ(one.dv, many.dv);
-  const Answer<float> one16 = sixteen_bit(question, inputs, Dtype::kF16, 1);
-  EXPECT_EQ(one16.dk, sixteen_bit(question, inputs, Dtype::kF16, 7).dk);
+  const std::vector<float> out = stored(one.out, Dtype::kF16);
+  const Answer<float> one16 = sixteen_bit(question, inputs, out, Dtype::kF16, 1);
+  EXPECT_EQ(one16.dk, sixteen_bit(question, inputs, out, Dtype::kF16, 7).dk);
 }
 
 class SixteenBit : public testing::TestWithParam<Dtype> {};
@@ -196,7 +197,7 @@ TEST_P(SixteenBit, ErrsByTheResolutionOfItsFormat) {
   const Question question{shape, Mask::kDense, 0.125};
   const Inputs inputs = make_inputs(Data::kNormal, shape, GetParam(), question.scale, 1);
   const Answer<double> a = exact(question, inputs);
-  const Answer<float> b = sixteen_bit(question, inputs, GetParam());
+  const Answer<float> b = sixteen_bit(question, inputs, stored(a.out, GetParam()), GetParam());
   const double unit = GetParam() == Dtype::kBf16 ? 0x1p-8 : 0x1p-11;
   auto compare = [&](const std::vector<double>& want, const std::vector<float>& got, const char* tensor) {
     double error = 0, size = 0;
