@@ -1,50 +1,11 @@
-// Preparation of operands: 16-bit values to fp32 and exponents, in the widest vectors that the including file
-// is compiled for. Included by matrix_arithmetic_v3.cpp and _v4.cpp alone. All names are local to the file:
-// the linker must never merge code for AVX-512 with what runs elsewhere.
+// Preparation of operands: 16-bit values to fp32 and heights of exponents.
 #pragma once
 
-#include <immintrin.h>
-
-#include <cstdint>
-
 #include "emulator/machine/units/matrix_arithmetic.h"
+#include "emulator/machine/units/matrix_vectors.h"
 
 namespace flashback::emulator {
 namespace {
-
-#ifdef __AVX512F__
-constexpr int kVectorBytes = 64;
-#else
-constexpr int kVectorBytes = 32;
-#endif
-constexpr int kWords = kVectorBytes / 4;   // lanes of a vector of 32-bit elements
-constexpr int kHalves = kVectorBytes / 2;  // lanes of a vector of 16-bit elements
-
-using Float = float __attribute__((vector_size(kVectorBytes), may_alias));
-using Int = std::int32_t __attribute__((vector_size(kVectorBytes), may_alias));
-using Short = std::int16_t __attribute__((vector_size(kVectorBytes), may_alias));
-using ShortHalf = std::int16_t __attribute__((vector_size(kVectorBytes / 2), may_alias));
-using ByteHalf = std::uint8_t __attribute__((vector_size(kVectorBytes / 2), may_alias));
-
-template <typename V>
-inline V load(const void* from) {
-  return *static_cast<const V*>(from);
-}
-template <typename V>
-inline void store(void* to, V v) {
-  *static_cast<V*>(to) = v;
-}
-template <typename V>
-inline V larger(V a, V b) {
-  return a > b ? a : b;
-}
-inline bool any(Int mask) {
-#ifdef __AVX512F__
-  return _mm512_test_epi32_mask(__m512i(mask), __m512i(mask)) != 0;
-#else
-  return _mm256_testz_si256(__m256i(mask), __m256i(mask)) == 0;
-#endif
-}
 
 inline Float widen(Half half, ShortHalf bits) {
   if (half == Half::kBf16) return Float(__builtin_convertvector(bits, Int) << 16);
@@ -138,10 +99,6 @@ inline void transpose_8x8(const std::uint16_t* from, int from_pitch, std::uint16
   interleave_halves(s, r);
   interleave_halves(r, s);
   for (int i = 0; i < 8; ++i) _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * to_pitch), s[i]);
-}
-
-inline bool holds(LaneGroups groups, int lane) {
-  return groups >> (lane / 16) & 1;
 }
 
 void rows_from_k_major(Half half, const std::uint16_t (*values)[kMatrixDepth], LaneGroups groups,

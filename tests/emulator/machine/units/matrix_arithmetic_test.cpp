@@ -5,30 +5,16 @@
 #include <gtest/gtest.h>
 #include <immintrin.h>
 
-#include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
+#include "tests/emulator/machine/units/matrix_operand_kinds.h"
 #include "tests/emulator/machine/units/matrix_reference.h"
 
 namespace flashback::emulator {
 namespace {
-
-using Random = std::mt19937_64;
-
-struct alignas(64) Operands {
-  std::uint16_t a[kMatrixLanes][kMatrixDepth];
-  std::uint16_t b[kMatrixColumns][kMatrixDepth];
-  std::uint32_t c[kMatrixColumns][kMatrixLanes];
-};
-
-reference::HalfFormat format_of(Half half) {
-  return half == Half::kBf16 ? reference::kBf16 : reference::kF16;
-}
 
 std::vector<const MatrixArithmetic*> implementations() {
   std::vector<const MatrixArithmetic*> all;
@@ -100,128 +86,9 @@ TEST(MatrixArithmetic, AgreesWithHardware) {
 
 // ---- Random operands against the reference.
 
-bool chance(Random& random, double probability) {
-  return std::bernoulli_distribution(probability)(random);
-}
-double normal(Random& random) {
-  return std::normal_distribution<double>()(random);
-}
-
-// A 16-bit number with any sign and fraction and an exponent from a range, clamped to what the format has.
-std::uint16_t with_exponent(Random& random, Half half, int lowest, int highest) {
-  const auto [fraction_bits, exponent_bits] = format_of(half);
-  const int bias = (1 << (exponent_bits - 1)) - 1;
-  int field = std::uniform_int_distribution(lowest, highest)(random) + bias;
-  field = std::clamp(field, 0, 2 * bias);
-  const std::uint32_t sign_and_fraction = static_cast<std::uint32_t>(random());
-  return static_cast<std::uint16_t>((sign_and_fraction & ~(((1u << exponent_bits) - 1) << fraction_bits)) |
-                                    static_cast<std::uint32_t>(field) << fraction_bits);
-}
-
-std::uint32_t word_with_exponent(Random& random, int lowest, int highest) {
-  const int field = std::clamp(std::uniform_int_distribution(lowest, highest)(random) + 127, 0, 254);
-  return (static_cast<std::uint32_t>(random()) & 0x807fffff) | static_cast<std::uint32_t>(field) << 23;
-}
-
-__attribute__((target("f16c"))) std::uint16_t to_half(double value, Half half) {
-  if (half == Half::kF16) return _cvtss_sh(static_cast<float>(value), 0);
-  const float f = static_cast<float>(value);
-  std::uint32_t bits;
-  std::memcpy(&bits, &f, sizeof bits);
-  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-std::uint32_t to_word(double value) {
-  const float f = static_cast<float>(value);
-  std::uint32_t bits;
-  std::memcpy(&bits, &f, sizeof bits);
-  return bits;
-}
-
-std::uint16_t infinity(Half half) {
-  return half == Half::kBf16 ? 0x7f80 : 0x7c00;
-}
-std::uint16_t zero(Random& random) {
-  return chance(random, 0.5) ? 0x8000 : 0;
-}
-
-struct Distribution {
-  const char* name;
-  std::uint16_t (*a)(Random&, Half);
-  std::uint16_t (*b)(Random&, Half);
-  std::uint32_t (*c)(Random&);
-};
-
-std::uint16_t any_normal(Random& random, Half half) {
-  return to_half(normal(random), half);
-}
-std::uint16_t any_finite(Random& random, Half half) {
-  return with_exponent(random, half, -127, 127);
-}
-std::uint16_t any_bits(Random& random, Half) {
-  return static_cast<std::uint16_t>(random());
-}
-
-const Distribution kDistributions[] = {
-    {"normal", any_normal, any_normal, [](Random& r) { return to_word(normal(r)); }},
-    {"large_accumulator", any_normal, any_normal, [](Random& r) { return word_with_exponent(r, 0, 20); }},
-    {"probabilities",
-     [](Random& r, Half half) { return to_half(std::exp(-5 * std::pow(normal(r), 2)), half); }, any_normal,
-     [](Random& r) { return to_word(10 * normal(r)); }},
-    {"causal",
-     [](Random& r, Half half) { return chance(r, 0.8) ? zero(r) : to_half(std::exp(normal(r)), half); },
-     any_normal, [](Random& r) { return chance(r, 0.5) ? 0u : to_word(normal(r)); }},
-    {"mostly_zero", [](Random& r, Half half) { return chance(r, 0.97) ? zero(r) : any_finite(r, half); },
-     [](Random& r, Half half) { return chance(r, 0.5) ? zero(r) : any_finite(r, half); },
-     [](Random& r) { return chance(r, 0.5) ? zero(r) * 0x10000u : word_with_exponent(r, -127, 127); }},
-    {"wide", [](Random& r, Half half) { return with_exponent(r, half, -40, 40); },
-     [](Random& r, Half half) { return with_exponent(r, half, -40, 40); },
-     [](Random& r) { return word_with_exponent(r, -80, 80); }},
-    {"far_apart", [](Random& r, Half half) { return with_exponent(r, half, chance(r, 0.5) ? -90 : -10, 0); },
-     [](Random& r, Half half) { return with_exponent(r, half, chance(r, 0.5) ? -90 : -10, 0); },
-     [](Random& r) { return word_with_exponent(r, -127, -20); }},
-    {"any_finite", any_finite, any_finite, [](Random& r) { return word_with_exponent(r, -127, 127); }},
-    {"any_bits", any_bits, any_bits, [](Random& r) { return static_cast<std::uint32_t>(r()); }},
-    {"subnormal",
-     [](Random& r, Half half) {
-       return with_exponent(r, half, half == Half::kBf16 ? -128 : -17, half == Half::kBf16 ? -125 : -13);
-     },
-     [](Random& r, Half half) {
-       return with_exponent(r, half, half == Half::kBf16 ? 100 : -17, half == Half::kBf16 ? 127 : 15);
-     },
-     [](Random& r) { return word_with_exponent(r, -127, -10); }},
-    {"tiny", [](Random& r, Half half) { return with_exponent(r, half, -75, -60); },
-     [](Random& r, Half half) { return with_exponent(r, half, -75, -55); },
-     [](Random& r) { return chance(r, 0.5) ? 0u : word_with_exponent(r, -127, -120); }},
-    {"edge_of_the_fast_range", [](Random& r, Half half) { return with_exponent(r, half, -51, -49); },
-     [](Random& r, Half half) { return with_exponent(r, half, -53, -49); },
-     [](Random& r) { return word_with_exponent(r, -106, -98); }},
-    {"huge", [](Random& r, Half half) { return with_exponent(r, half, 58, 63); },
-     [](Random& r, Half half) { return with_exponent(r, half, 58, 64); },
-     [](Random& r) { return word_with_exponent(r, 115, 127); }},
-    // Significands of nearly two and one sign: sums beyond 2^31 units.
-    {"near_two", [](Random& r, Half) { return static_cast<std::uint16_t>(0x3fff - r() % 3); },
-     [](Random& r, Half) { return static_cast<std::uint16_t>(0x3fff - r() % 3); },
-     [](Random& r) { return (static_cast<std::uint32_t>(r()) & 0x800fffff) | 0x3ff00000; }},
-    {"integers", [](Random& r, Half half) { return to_half(static_cast<int>(r() % 9) - 4, half); },
-     [](Random& r, Half half) { return to_half(static_cast<int>(r() % 9) - 4, half); },
-     [](Random& r) { return to_word(static_cast<int>(r() % 65) - 32); }},
-    {"infinities",
-     [](Random& r, Half half) {
-       return chance(r, 0.01) ? static_cast<std::uint16_t>(infinity(half) | zero(r)) : any_normal(r, half);
-     },
-     [](Random& r, Half half) { return chance(r, 0.05) ? zero(r) : any_normal(r, half); },
-     [](Random& r) { return chance(r, 0.1) ? 0x7f800000u | zero(r) * 0x10000u : to_word(normal(r)); }},
-    {"accumulator_not_finite", any_normal, any_normal,
-     [](Random& r) {
-       return chance(r, 0.1) ? 0x7f800000u | (static_cast<std::uint32_t>(r()) & 0x80000001)
-                             : to_word(normal(r));
-     }},
-};
-
 struct Case {
   const MatrixArithmetic* arithmetic;
-  const Distribution* distribution;
+  const OperandKind* kind;
 };
 
 class MatrixArithmeticRandom : public testing::TestWithParam<Case> {};
@@ -250,7 +117,7 @@ void prepare(const MatrixArithmetic& arithmetic, const Operands& x, Half a_half,
 }
 
 TEST_P(MatrixArithmeticRandom, AgreesWithReference) {
-  const auto [arithmetic, distribution] = GetParam();
+  const auto [arithmetic, kind] = GetParam();
   Random random(2024);
   auto x = std::make_unique<Operands>();
   auto d = std::make_unique<Operands>();
@@ -265,16 +132,17 @@ TEST_P(MatrixArithmeticRandom, AgreesWithReference) {
     const LaneGroups groups = kGroups[round / 6 % 3];
     const bool accumulate = round % 5 != 4;
     for (auto& row : x->a) {
-      for (auto& value : row) value = distribution->a(random, a_half);
+      for (auto& value : row) value = kind->a(random, a_half);
     }
     for (auto& column : x->b) {
-      for (auto& value : column) value = distribution->b(random, b_half);
+      for (auto& value : column) value = kind->b(random, b_half);
     }
     for (auto& column : x->c) {
-      for (auto& word : column) word = distribution->c(random);
+      for (auto& word : column) word = kind->c(random);
     }
-    // Every other round the second half of k takes back the first, up to a few last bits.
-    if (round % 2 == 1) {
+    if (kind->finish != nullptr) kind->finish(random, x.get());
+    // In half of the rounds the second half of k takes back the first, up to a few last bits.
+    if (round % 4 >= 2) {
       for (auto& row : x->a) {
         for (int k = 0; k < 8; ++k)
           row[k + 8] = static_cast<std::uint16_t>(row[k] ^ 0x8000 ^ chance(random, 0.1));
@@ -300,13 +168,13 @@ TEST_P(MatrixArithmeticRandom, AgreesWithReference) {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const MatrixArithmetic* arithmetic : implementations()) {
-    for (const Distribution& distribution : kDistributions) all.push_back({arithmetic, &distribution});
+    for (const OperandKind& kind : kOperandKinds) all.push_back({arithmetic, &kind});
   }
   return all;
 }
 
 INSTANTIATE_TEST_SUITE_P(, MatrixArithmeticRandom, testing::ValuesIn(cases()), [](const auto& info) {
-  std::string name = std::string(info.param.arithmetic->name) + "_" + info.param.distribution->name;
+  std::string name = std::string(info.param.arithmetic->name) + "_" + info.param.kind->name;
   std::erase(name, '-');
   return name;
 });
