@@ -26,12 +26,12 @@ std::vector<const MatrixArithmetic*> implementations() {
 
 // ---- Words of an H200.
 
-// wgmma.mma_async.m64n8k16 with random operands: normal, wide exponents, zeros, subnormals, sums that cancel,
-// overflow, infinities and NaN, and terms small enough to show which exponent a zero has. The first 16 of 64
-// rows.
+// wgmma.mma_async.sync.aligned.m64n8k16 (f32 from bf16 and from f16, A in registers), the first 16 of 64
+// rows. Random operands: normal, wide exponents, zeros, subnormals, sums that cancel, overflow, infinities
+// and NaN, any bits, and terms small enough to show which exponent a zero has.
 struct HardwareStep {
   std::uint16_t half, accumulate;
-  std::uint16_t a[16][16], b[8][16];
+  std::uint16_t a[16][kMatrixDepth], b[8][kMatrixDepth];
   std::uint32_t c[16][8], d[16][8];
 };
 
@@ -131,24 +131,7 @@ TEST_P(MatrixArithmeticRandom, AgreesWithReference) {
     const int columns = kColumnCounts[round % 6];
     const LaneGroups groups = kGroups[round / 6 % 3];
     const bool accumulate = round % 5 != 4;
-    for (auto& row : x->a) {
-      for (auto& value : row) value = kind->a(random, a_half);
-    }
-    for (auto& column : x->b) {
-      for (auto& value : column) value = kind->b(random, b_half);
-    }
-    for (auto& column : x->c) {
-      for (auto& word : column) word = kind->c(random);
-    }
-    if (kind->finish != nullptr) kind->finish(random, x.get());
-    // In half of the rounds the second half of k takes back the first, up to a few last bits.
-    if (round % 4 >= 2) {
-      for (auto& row : x->a) {
-        for (int k = 0; k < 8; ++k)
-          row[k + 8] = static_cast<std::uint16_t>(row[k] ^ 0x8000 ^ chance(random, 0.1));
-      }
-      for (auto& column : x->b) std::copy(column, column + 8, column + 8);
-    }
+    fill(random, *kind, round, a_half, b_half, x.get());
     std::memcpy(d->c, x->c, sizeof d->c);
     prepare(*arithmetic, *x, a_half, b_half, round, columns, groups, &a, b.get());
     arithmetic->multiply_add(a, *b, accumulate, groups, d->c);

@@ -1,8 +1,6 @@
 // Random operands of every kind that matrix arithmetic treats differently.
 #pragma once
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -48,12 +46,17 @@ inline std::uint32_t word_with_exponent(Random& random, int lowest, int highest)
   return (static_cast<std::uint32_t>(random()) & 0x807fffff) | static_cast<std::uint32_t>(field) << 23;
 }
 
-__attribute__((target("f16c"))) inline std::uint16_t to_half(double value, Half half) {
-  if (half == Half::kF16) return _cvtss_sh(static_cast<float>(value), 0);
-  const float f = static_cast<float>(value);
-  std::uint32_t bits;
-  std::memcpy(&bits, &f, sizeof bits);
-  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+// Rounded to nearest even; beyond the largest number, infinity.
+inline std::uint16_t to_half(double value, Half half) {
+  const auto [fraction_bits, exponent_bits] = format_of(half);
+  const int bias = (1 << (exponent_bits - 1)) - 1;
+  const int exponent = value == 0 ? 1 - bias : std::max(std::ilogb(value), 1 - bias);
+  // The fraction carries into the exponent field by itself.
+  const auto significand = std::lround(std::nearbyint(std::ldexp(std::abs(value), fraction_bits - exponent)));
+  const long field = exponent + bias - 1;
+  const long bits =
+      std::min((field << fraction_bits) + significand, ((1L << exponent_bits) - 1) << fraction_bits);
+  return static_cast<std::uint16_t>(bits | (std::signbit(value) ? 0x8000 : 0));
 }
 
 inline std::uint32_t to_word(double value) {
@@ -151,6 +154,10 @@ inline const OperandKind kOperandKinds[] = {
     {"tiny", [](Random& r, Half half) { return with_exponent(r, half, -75, -60); },
      [](Random& r, Half half) { return with_exponent(r, half, -75, -55); },
      [](Random& r) { return chance(r, 0.5) ? 0u : word_with_exponent(r, -127, -120); }},
+    // Products around and below the exponent that zeros have, -133, with terms that it cuts.
+    {"below_zeros", [](Random& r, Half half) { return with_exponent(r, half, -72, -66); },
+     [](Random& r, Half half) { return with_exponent(r, half, -78, -66); },
+     [](Random& r) { return zero(r) * 0x10000u; }},
     {"edge_of_the_fast_range", [](Random& r, Half half) { return with_exponent(r, half, -53, -51); },
      [](Random& r, Half half) { return with_exponent(r, half, -52, -50); },
      [](Random& r) { return word_with_exponent(r, -106, -98); }},
@@ -186,5 +193,26 @@ inline const OperandKind kOperandKinds[] = {
                              : to_word(normal(r));
      }},
 };
+
+// Operands of one kind; in half of the rounds the second half of k takes back the first, up to a few last
+// bits.
+inline void fill(Random& random, const OperandKind& kind, int round, Half a_half, Half b_half, Operands* x) {
+  for (auto& row : x->a) {
+    for (auto& value : row) value = kind.a(random, a_half);
+  }
+  for (auto& column : x->b) {
+    for (auto& value : column) value = kind.b(random, b_half);
+  }
+  for (auto& column : x->c) {
+    for (auto& word : column) word = kind.c(random);
+  }
+  if (kind.finish != nullptr) kind.finish(random, x);
+  if (round % 4 < 2) return;
+  for (auto& row : x->a) {
+    for (int k = 0; k < 8; ++k)
+      row[k + 8] = static_cast<std::uint16_t>(row[k] ^ 0x8000 ^ chance(random, 0.1));
+  }
+  for (auto& column : x->b) std::copy(column, column + 8, column + 8);
+}
 
 }  // namespace flashback::emulator
