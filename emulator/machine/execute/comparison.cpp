@@ -173,7 +173,7 @@ void choose(Warp& warp, const Step& step, LaneMask mask) {
   const T* a = warp.lanes<T>(step.a);
   const T* b = warp.lanes<T>(step.b);
   const LaneMask p = warp.predicate(step.c);
-  each_lane(mask, [&](int l) { d[l] = holds(p, l) ? a[l] : b[l]; });
+  each_lane(mask, [&](int l) { d[l] = (p & kLaneBit[l]) != 0 ? a[l] : b[l]; });
 }
 
 // a where c >= 0, else b.

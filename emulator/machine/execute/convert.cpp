@@ -125,9 +125,9 @@ u64 number_bits(double x, const Conversion& c) {
   if (c.relu && x <= 0) x = 0;
   switch (c.to) {
     case Type::kBf16:
-      return Bf16::encode(x);
+      return Bf16::nearest(float(x));
     case Type::kF16:
-      return F16::encode(x);
+      return F16::nearest(float(x));
     case Type::kF32:
       return bits_of(canonical(float(x)));
     default:
@@ -239,12 +239,6 @@ Body between_integers(Type to, Type from) {
   }
 }
 
-// A float's nearest bf16, ties to even.
-inline u32 nearest_bf16(float x) {
-  const u32 bits = bits_of(x);
-  const u32 rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-  return x == x ? rounded : u32{kNaN16};
-}
 constexpr auto pack_bf16 = [](float a, float b) { return nearest_bf16(a) << 16 | nearest_bf16(b); };
 
 // Eight floats a time.
@@ -265,6 +259,16 @@ void pack_f16(Warp& warp, const Step& step, LaneMask mask) {
   each_lane(mask, [&](int l) { d[l] = u32{upper[l]} << 16 | lower[l]; });
 }
 
+void unpack_f16(Warp& warp, const Step& step, LaneMask mask) {
+  float* d = warp.lanes<float>(step.d);
+  const u16* a = warp.lanes<u16>(step.a);
+  alignas(32) float wide[32];
+  for (int l = 0; l < 32; l += 8) {
+    _mm256_store_ps(wide + l, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a + l))));
+  }
+  each_lane(mask, [&](int l) { d[l] = canonical(wide[l]); });
+}
+
 Body frequent_body(const Conversion& c) {
   if (c.ftz || c.sat || c.relu || c.satfinite || c.to_bytes != std::max(bytes_of(c.to), 2) ||
       c.from_bytes != std::max(bytes_of(c.from), 2)) {
@@ -276,12 +280,12 @@ Body frequent_body(const Conversion& c) {
     if (c.from == Type::kS32) return unary<float, s32, [](s32 a) { return float(a); }>;
     if (c.from == Type::kU32) return unary<float, u32, [](u32 a) { return float(a); }>;
     if (c.from == Type::kBf16) return unary<u32, u16, [](u16 a) { return u32{a} << 16; }>;
-    if (c.from == Type::kF16) return unary<float, u16, [](u16 a) { return canonical(F16::decode(a)); }>;
+    if (c.from == Type::kF16) return unpack_f16;
     if (c.from == Type::kF64) return unary<float, double, [](double a) { return canonical(float(a)); }>;
   }
   if (c.from == Type::kF32 && nearest) {
     if (c.to == Type::kBf16) return unary<u16, float, [](float a) { return u16(nearest_bf16(a)); }>;
-    if (c.to == Type::kF16) return unary<u16, float, [](float a) { return F16::encode(a); }>;
+    if (c.to == Type::kF16) return unary<u16, float, [](float a) { return F16::nearest(a); }>;
     if (c.to == Type::kF64) return unary<double, float, [](float a) { return double(a); }>;
   }
   return nullptr;

@@ -9,13 +9,16 @@
 namespace flashback::emulator {
 namespace {
 
-// Of f32; f16 and bf16 are compared as f32, which holds them.
+// Of f32; f16 and bf16 are compared as f32, which holds them. Written as choices one after the other: a
+// vector's blends.
 template <bool is_max, bool nan>
 inline float extreme_of(float x, float y) {
-  const bool zero_order = is_max ? !std::signbit(x) : std::signbit(x);
-  const bool takes_x = (is_max ? x > y : x < y) | (y != y) | ((x == y) & zero_order);
-  const float z = canonical(takes_x ? x : y);
-  return nan && (x != x || y != y) ? float_of(kNaN32) : z;
+  float z = (is_max ? x > y : x < y) ? x : y;  // y where either is NaN
+  const std::uint32_t equal =
+      is_max ? bits_of(x) & bits_of(y) : bits_of(x) | bits_of(y);  // zeros may differ in sign
+  z = x == y ? float_of(equal) : z;
+  z = nan ? (x == x ? z : x) : (y == y ? z : x);
+  return canonical(z);
 }
 
 // What stands before the comparison.

@@ -22,14 +22,15 @@ template <class H, auto op, class... Sources>
 void half_elements(Warp& warp, const Step& step, LaneMask mask, Sources... sources) {
   const HalfModifiers how = std::bit_cast<HalfModifiers>(std::int32_t(step.immediate));
   std::uint16_t* d = warp.lanes<std::uint16_t>(step.d);
-  auto flush = [&](double x) {
-    return how.ftz && std::abs(x) < std::ldexp(1.0, H::kFormat.min_exponent) ? std::copysign(0.0, x) : x;
+  auto flush = [&](float x) {
+    return how.ftz && std::abs(x) < std::ldexp(1.0f, H::kFormat.min_exponent) ? std::copysign(0.0f, x) : x;
   };
   auto element = [&](int i) {
-    double x = flush(round_to(op(flush(H::decode(sources[i]))...), H::kFormat, Rounding::kNearest));
-    if (how.sat) x = x > 0 ? (x < 1 ? x : 1.0) : 0.0;
-    if (how.relu && x <= 0) x = 0.0;
-    d[i] = H::encode(x);
+    const double exact = op(double(flush(H::decode(sources[i])))...);
+    float x = flush(H::decode(H::nearest(odd_float(exact))));
+    if (how.sat) x = saturated(x);
+    if (how.relu && x <= 0) x = 0;
+    d[i] = H::nearest(x);
   };
   if (how.packed) {
     each_of_pairs(mask, element);

@@ -1,7 +1,9 @@
-// Predicates from lanes, and lanes from predicates.
+// Predicates from lanes, and lanes by predicates.
 #pragma once
 
 #include <immintrin.h>
+
+#include <array>
 
 #include "emulator/machine/execute/lanes.h"
 
@@ -15,8 +17,11 @@ inline LaneMask collect(F&& holds) {
   return LaneMask(_mm256_movemask_epi8(_mm256_load_si256(reinterpret_cast<const __m256i*>(byte))));
 }
 
-inline bool holds(LaneMask bits, int lane) {
-  return bits >> lane & 1;
-}
+// 1 << lane, as a table: a load and an `and` in a vector loop.
+inline constexpr std::array<LaneMask, 32> kLaneBit = [] {
+  std::array<LaneMask, 32> bits{};
+  for (int lane = 0; lane < 32; ++lane) bits[lane] = LaneMask{1} << lane;
+  return bits;
+}();
 
 }  // namespace flashback::emulator

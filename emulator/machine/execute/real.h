@@ -68,19 +68,33 @@ inline double signed_zero(double sum, double a, double b, Rounding rounding) {
   return sum == 0 && std::signbit(a) != std::signbit(b) ? (rounding == Rounding::kDown ? -0.0 : 0.0) : sum;
 }
 
+// A double in a float, rounded to odd as above: what a format of at most 22 bits may be rounded from.
+inline float odd_float(double x) {
+  const float f = float(x);
+  const std::uint32_t bits = bits_of(f);
+  if (double(f) == x || (bits & 1) || x != x) return f;
+  return float_of(std::abs(double(f)) < std::abs(x) ? bits + 1 : bits - 1);
+}
+
+// A float's nearest bf16, ties to even.
+inline std::uint32_t nearest_bf16(float x) {
+  const std::uint32_t bits = bits_of(x);
+  const std::uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  return x == x ? rounded : std::uint32_t{kNaN16};
+}
+
 struct F16 {
   static constexpr Format kFormat = kBinary16;
   static float decode(std::uint16_t bits) { return _cvtsh_ss(bits); }
-  // Of a value that the format holds, or NaN.
-  static std::uint16_t encode(double x) {
-    return x == x ? std::uint16_t(_cvtss_sh(float(x), _MM_FROUND_TO_NEAREST_INT)) : kNaN16;
+  static std::uint16_t nearest(float x) {
+    return x == x ? std::uint16_t(_cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT)) : kNaN16;
   }
 };
 
 struct Bf16 {
   static constexpr Format kFormat = kBfloat16;
   static float decode(std::uint16_t bits) { return float_of(std::uint32_t{bits} << 16); }
-  static std::uint16_t encode(double x) { return x == x ? std::uint16_t(bits_of(float(x)) >> 16) : kNaN16; }
+  static std::uint16_t nearest(float x) { return std::uint16_t(nearest_bf16(x)); }
 };
 
 }  // namespace flashback::emulator
