@@ -76,35 +76,70 @@ OperandDescriptor decode_operand_descriptor(std::uint64_t bits) {
   return descriptor;
 }
 
+namespace {
+
 // Eight lines make a core matrix, pattern_bytes apart from each other. K-major: SBO leads to the next eight
 // rows, LBO (without swizzle) to the next chunk of K. MN-major with swizzle: a line holds pattern_bytes of M
 // or N, LBO leads to the next such piece, SBO to the next eight k; without swizzle the two exchange their
 // parts.
-std::uint32_t chunk_address(const OperandDescriptor& descriptor, bool mn_major, int line, int chunk) {
+inline std::uint32_t plain_address(const OperandDescriptor& descriptor, bool mn_major, int line, int chunk) {
   const bool swizzled = descriptor.pattern_bytes != 16;
   const auto group = static_cast<std::uint32_t>(line) / 8, in_group = static_cast<std::uint32_t>(line) % 8;
   const auto c = static_cast<std::uint32_t>(chunk);
-  std::uint32_t address = descriptor.start + in_group * descriptor.pattern_bytes;
+  const std::uint32_t address = descriptor.start + in_group * descriptor.pattern_bytes;
   if (!mn_major) {
-    address += group * descriptor.stride_bytes + c * (swizzled ? 16 : descriptor.leading_bytes);
-  } else if (swizzled) {
-    const std::uint32_t chunks = descriptor.pattern_bytes / 16;
-    address += group * descriptor.stride_bytes + c / chunks * descriptor.leading_bytes + c % chunks * 16;
-  } else {
-    address += group * descriptor.leading_bytes + c * descriptor.stride_bytes;
+    return address + group * descriptor.stride_bytes + c * (swizzled ? 16 : descriptor.leading_bytes);
   }
-  address &= 0x3ffff;
-  const std::uint32_t mask = descriptor.pattern_bytes / 16 - 1;  // 0, 1, 3, 7
+  if (!swizzled) return address + group * descriptor.leading_bytes + c * descriptor.stride_bytes;
+  const std::uint32_t chunks = descriptor.pattern_bytes / 16;
+  return address + group * descriptor.stride_bytes + c / chunks * descriptor.leading_bytes + c % chunks * 16;
+}
+
+// The swizzle acts on bits of the absolute address.
+inline std::uint32_t swizzled_address(std::uint32_t address, std::uint32_t mask) {
   return address ^ (address >> 7 & mask) << 4;
+}
+
+inline std::uint32_t swizzle_mask(const OperandDescriptor& descriptor) {
+  return descriptor.pattern_bytes / 16 - 1;  // 0, 1, 3, 7
+}
+
+}  // namespace
+
+std::uint32_t chunk_address(const OperandDescriptor& descriptor, bool mn_major, int line, int chunk) {
+  constexpr std::uint32_t kAddressBits = 0x3ffff;  // what the descriptor can say
+  return swizzled_address(plain_address(descriptor, mn_major, line, chunk) & kAddressBits,
+                          swizzle_mask(descriptor));
 }
 
 namespace {
 
 constexpr int kChunkElements = 8;  // of 16 bit in 16 bytes
 
-const std::byte* operand_chunk(Cta& cta, const OperandDescriptor& descriptor, bool mn_major, int line,
-                               int chunk) {
-  return cta.shared(chunk_address(descriptor, mn_major, line, chunk), 16, "an operand of tcgen05.mma");
+// Copies each 16-byte chunk of an operand to where `to(line, chunk)` says.
+template <class To>
+void read_chunks(Cta& cta, const OperandDescriptor& descriptor, bool mn_major, int lines, int chunks,
+                 To&& to) {
+  // Addresses grow with line and chunk, and a swizzle stays within 128 bytes: the ends tell about all.
+  const std::uint32_t last = plain_address(descriptor, mn_major, lines - 1, chunks - 1);
+  if ((descriptor.start & ~127u) >= kSharedBase && (last | 127u) < cta.shared_end()) {
+    const std::uint32_t mask = swizzle_mask(descriptor);
+    const std::byte* shared = cta.shared(kSharedBase);
+    for (int line = 0; line < lines; ++line) {
+      for (int chunk = 0; chunk < chunks; ++chunk) {
+        const std::uint32_t address =
+            swizzled_address(plain_address(descriptor, mn_major, line, chunk), mask);
+        std::memcpy(to(line, chunk), shared + (address - kSharedBase), 16);
+      }
+    }
+    return;
+  }
+  for (int line = 0; line < lines; ++line) {
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      const std::uint32_t address = chunk_address(descriptor, mn_major, line, chunk);
+      std::memcpy(to(line, chunk), cta.shared(address, 16, "an operand of tcgen05.mma"), 16);
+    }
+  }
 }
 
 Half half(bool is_bf16) {
@@ -132,21 +167,13 @@ void read_rows(Cta& cta, const MatrixOperation& operation, const MatrixShape& sh
   const OperandDescriptor descriptor = decode_operand_descriptor(operation.a);
   if (shape.a_mn_major) {
     alignas(64) std::uint16_t values[kMatrixDepth][kMatrixLanes];
-    for (int k = 0; k < kMatrixDepth; ++k) {
-      for (int m = 0; m < shape.m; m += kChunkElements) {
-        std::memcpy(&values[k][lane_of_row(shape, m)],
-                    operand_chunk(cta, descriptor, true, k, m / kChunkElements), 16);
-      }
-    }
+    read_chunks(cta, descriptor, true, kMatrixDepth, shape.m / kChunkElements,
+                [&](int k, int chunk) { return &values[k][lane_of_row(shape, chunk * kChunkElements)]; });
     arithmetic.rows_from_mn_major(type, values, groups, rows);
   } else {
     alignas(64) std::uint16_t values[kMatrixLanes][kMatrixDepth];
-    for (int m = 0; m < shape.m; ++m) {
-      for (int k = 0; k < kMatrixDepth; k += kChunkElements) {
-        std::memcpy(&values[lane_of_row(shape, m)][k],
-                    operand_chunk(cta, descriptor, false, m, k / kChunkElements), 16);
-      }
-    }
+    read_chunks(cta, descriptor, false, shape.m, kMatrixDepth / kChunkElements,
+                [&](int m, int chunk) { return &values[lane_of_row(shape, m)][chunk * kChunkElements]; });
     arithmetic.rows_from_k_major(type, values, groups, rows);
   }
 }
@@ -158,19 +185,13 @@ void read_columns(Cta& cta, const MatrixOperation& operation, const MatrixShape&
   const OperandDescriptor descriptor = decode_operand_descriptor(operation.b);
   if (shape.b_mn_major) {
     alignas(64) std::uint16_t values[kMatrixDepth][kMatrixColumns];
-    for (int k = 0; k < kMatrixDepth; ++k) {
-      for (int n = 0; n < shape.n; n += kChunkElements) {
-        std::memcpy(&values[k][n], operand_chunk(cta, descriptor, true, k, n / kChunkElements), 16);
-      }
-    }
+    read_chunks(cta, descriptor, true, kMatrixDepth, shape.n / kChunkElements,
+                [&](int k, int chunk) { return &values[k][chunk * kChunkElements]; });
     arithmetic.columns_from_mn_major(type, values, shape.n, columns);
   } else {
     alignas(64) std::uint16_t values[kMatrixColumns][kMatrixDepth];
-    for (int n = 0; n < shape.n; ++n) {
-      for (int k = 0; k < kMatrixDepth; k += kChunkElements) {
-        std::memcpy(&values[n][k], operand_chunk(cta, descriptor, false, n, k / kChunkElements), 16);
-      }
-    }
+    read_chunks(cta, descriptor, false, shape.n, kMatrixDepth / kChunkElements,
+                [&](int n, int chunk) { return &values[n][chunk * kChunkElements]; });
     arithmetic.columns_from_k_major(type, values, shape.n, columns);
   }
 }

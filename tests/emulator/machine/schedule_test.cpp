@@ -101,7 +101,7 @@ setp.ne.u32 %p, %t, 0;
 @%p exit;
 setp.ne.u32 %p, %cta, 0;
 @%p bra ADD;
-mov.u32 %i, 20000;
+mov.u32 %i, 1000000;
 SPIN:
 add.u32 %i, %i, -1;
 setp.ne.u32 %p, %i, 0;
