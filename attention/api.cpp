@@ -87,7 +87,7 @@ Status plan_of(flashback_device* device, const flashback_backward_arguments* arg
   if (Status s = given(arguments, "arguments"); !s.ok()) return s;
   Problem problem;
   if (Status s = problem_from(*arguments, &problem); !s.ok()) return s;
-  return make(device->workbench->arch(), problem, plan);
+  return make(Target(*device->workbench), problem, plan);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -49,8 +50,23 @@ Status grid(const char* argument, std::int64_t value) {
                                  argument, value, kMaxGrid, kMaxGrid));
 }
 
-// kv_heads divides heads, and equals it until grouped queries are supported.
-Status key_heads(std::int64_t heads, std::int64_t kv_heads) {
+// Of `heads`, the divisor nearest to `wanted`, the larger one of two.
+std::int64_t nearest_divisor(std::int64_t heads, std::int64_t wanted) {
+  for (std::int64_t distance = 0; distance < heads; ++distance) {
+    for (const std::int64_t candidate : {wanted + distance, wanted - distance}) {
+      if (candidate >= 1 && heads % candidate == 0) return candidate;
+    }
+  }
+  return heads;
+}
+
+// kv_heads divides heads, and equals it where the kernel knows no grouped queries.
+Status key_heads(std::int64_t heads, std::int64_t kv_heads, bool grouped_queries) {
+  if (grouped_queries) {
+    if (heads % kv_heads == 0) return {};
+    return invalid(fmt::format("kv_heads is {}; it must divide heads, which is {}; nearest accepted: {}",
+                               kv_heads, heads, nearest_divisor(heads, kv_heads)));
+  }
   if (heads % kv_heads != 0) {
     return invalid(fmt::format(
         "kv_heads is {}; it must divide heads, which is {}, and grouped queries are not supported "
@@ -64,6 +80,19 @@ Status key_heads(std::int64_t heads, std::int64_t kv_heads) {
                     kv_heads, heads, heads));
   }
   return {};
+}
+
+// A Hopper kernel numbers its tiles of keys in 31 bits, and asks for a few more than there are.
+Status tickets(const Shape& shape) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max() - 4096;
+  std::int64_t items = (shape.seqlen_k + 127) / 128;
+  bool overflow = __builtin_mul_overflow(items, shape.kv_heads, &items);
+  overflow |= __builtin_mul_overflow(items, shape.batch, &items);
+  if (!overflow && items <= kMost) return {};
+  return unsupported(
+      fmt::format("batch {} with kv_heads {} and seqlen_k {} makes more than {} tiles of 128 keys, which "
+                  "the kernel for sm90 cannot number; split the call",
+                  shape.batch, shape.kv_heads, shape.seqlen_k, kMost));
 }
 
 // The workspace is the largest thing whose size is computed here; when it fits 63 bits, so do its parts.
@@ -92,6 +121,20 @@ class Candidates {
     return s;
   }
 
+  // Kernels without variants take the default, so that whoever names none need not know.
+  template <typename Field>
+  Status narrow_variant(const char* argument, std::optional<Field> Kernel::*field, Field wanted) {
+    const bool none =
+        std::none_of(rows_.begin(), rows_.end(), [&](const Kernel* row) { return row->*field; });
+    if (none && !takes(*rows_.front(), wanted)) {
+      return unsupported(fmt::format("{} is {}; the kernel {}has no variants; accepted: {}, the default",
+                                     argument, name(wanted), where_, name(Field{})));
+    }
+    return none ? Status() : narrow(argument, field, std::optional(wanted), [](auto f) { return name(*f); });
+  }
+
+  const Kernel* first() const { return rows_.front(); }
+
   template <typename Field, typename Words>
   Status narrow(const char* argument, Field Kernel::*field, Field wanted, Words words) {
     std::vector<Field> offered;
@@ -114,7 +157,7 @@ class Candidates {
   std::vector<const Kernel*> rows_;
 };
 
-Status compiled(const Problem& problem, Arch arch) {
+Status compiled(const Problem& problem, Arch arch, const Kernel** kernel) {
   const auto word = [](auto value) { return name(value); };
   const auto number = [](std::int64_t value) { return value; };
   Candidates candidates;
@@ -122,8 +165,9 @@ Status compiled(const Problem& problem, Arch arch) {
   if (s.ok()) s = candidates.narrow("head_dim", &Kernel::head_dim, problem.shape.head_dim, number);
   if (s.ok()) s = candidates.narrow("dtype", &Kernel::dtype, problem.dtype, word);
   if (s.ok()) s = candidates.narrow("mask", &Kernel::mask, problem.mask, word);
-  if (s.ok()) s = candidates.narrow("tensor_memory", &Kernel::tensor_memory, problem.tensor_memory, word);
-  if (s.ok()) s = candidates.narrow("signal", &Kernel::signal, problem.signal, word);
+  if (s.ok()) s = candidates.narrow_variant("tensor_memory", &Kernel::tensor_memory, problem.tensor_memory);
+  if (s.ok()) s = candidates.narrow_variant("signal", &Kernel::signal, problem.signal);
+  if (s.ok()) *kernel = candidates.first();
   return s;
 }
 
@@ -242,8 +286,10 @@ Status check_shape(const Problem& problem, Arch arch) {
   if (s.ok()) s = at_least_one("kv_heads", shape.kv_heads);
   if (s.ok()) s = length("seqlen_q", shape.seqlen_q);
   if (s.ok()) s = length("seqlen_k", shape.seqlen_k);
-  if (s.ok()) s = compiled(problem, arch);
-  if (s.ok()) s = key_heads(shape.heads, shape.kv_heads);
+  const Kernel* kernel = nullptr;
+  if (s.ok()) s = compiled(problem, arch, &kernel);
+  if (s.ok()) s = key_heads(shape.heads, shape.kv_heads, kernel->grouped_queries);
+  if (s.ok() && arch == Arch::kSm90) s = tickets(shape);
   if (s.ok()) s = grid("batch", shape.batch);
   if (s.ok()) s = grid("heads", shape.heads);
   if (s.ok()) s = workspace_size(shape);

@@ -8,11 +8,13 @@
 #include "kernels/common/parameters.h"
 #include "kernels/images.h"
 #include "kernels/sm100/backward/config.h"
+#include "kernels/sm90/backward/config.h"
 
 namespace flashback {
 namespace {
 
 namespace blackwell = sm100::backward;
+namespace hopper = sm90::backward;
 
 Kernel sm100_backward(Mask mask, TensorMemory memory, Signal signal) {
   constexpr Dtype kDtype = Dtype::kBf16;
@@ -32,12 +34,36 @@ Kernel sm100_backward(Mask mask, TensorMemory memory, Signal signal) {
           .mask = mask,
           .tensor_memory = memory,
           .signal = signal,
+          .grouped_queries = false,
           .tile_q = blackwell::kQueryRows,
           .tile_k = blackwell::kKeyRows,
           .preprocess = {"preprocess_" + what, "sm100_common", common::kThreads, 0},
           .main = {fmt::format("backward_{}_{}", what, variant), "sm100_backward", blackwell::kThreads,
                    blackwell::shared_bytes(config)},
           .postprocess = {"postprocess_" + what, "sm100_common", common::kThreads, 0}};
+}
+
+Kernel sm90_backward(Mask mask) {
+  constexpr Dtype kDtype = Dtype::kBf16;
+  const hopper::Config config = {.head_dim = hopper::kHeadDim,
+                                 .dtype = hopper::Dtype::kBf16,
+                                 .mask = mask == Mask::kDense ? hopper::Mask::kDense : hopper::Mask::kCausal};
+  constexpr std::string_view kImage = "sm90_backward";
+  const std::string what = fmt::format("sm90_d{}_{}", config.head_dim, name(kDtype));
+  return {.arch = Arch::kSm90,
+          .direction = Direction::kBackward,
+          .head_dim = config.head_dim,
+          .dtype = kDtype,
+          .mask = mask,
+          .tensor_memory = {},
+          .signal = {},
+          .grouped_queries = true,
+          .tile_q = hopper::kQueryRows,
+          .tile_k = hopper::kKeyRows,
+          .preprocess = {"stats_" + what, kImage, hopper::kStatsThreads, 0},
+          .main = {fmt::format("backward_{}_{}", what, name(mask)), kImage, hopper::kThreads,
+                   hopper::shared_bytes(config)},
+          .postprocess = {"convert_" + what, kImage, hopper::kConvertThreads, 0}};
 }
 
 std::vector<Kernel> all_kernels() {
@@ -48,6 +74,7 @@ std::vector<Kernel> all_kernels() {
         rows.push_back(sm100_backward(mask, memory, signal));
     }
   }
+  for (Mask mask : {Mask::kDense, Mask::kCausal}) rows.push_back(sm90_backward(mask));
   return rows;
 }
 
@@ -61,11 +88,18 @@ std::span<const Kernel> kernel_table() {
 const Kernel* find_kernel(Arch arch, Direction direction, const Problem& p) {
   for (const Kernel& k : kernel_table()) {
     if (k.arch == arch && k.direction == direction && k.head_dim == p.shape.head_dim && k.dtype == p.dtype &&
-        k.mask == p.mask && k.tensor_memory == p.tensor_memory && k.signal == p.signal) {
+        k.mask == p.mask && takes(k, p.tensor_memory) && takes(k, p.signal)) {
       return &k;
     }
   }
   return nullptr;
+}
+
+bool takes(const Kernel& kernel, TensorMemory memory) {
+  return kernel.tensor_memory.value_or(Problem().tensor_memory) == memory;
+}
+bool takes(const Kernel& kernel, Signal signal) {
+  return kernel.signal.value_or(Problem().signal) == signal;
 }
 
 const KernelImage* find_image(std::string_view name) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,8 +26,10 @@ struct Kernel {
   std::int64_t head_dim;
   Dtype dtype;
   Mask mask;
-  TensorMemory tensor_memory;
-  Signal signal;
+  // Which variant it is; nothing where the architecture has no tensor memory and its kernel no variants.
+  std::optional<TensorMemory> tensor_memory;
+  std::optional<Signal> signal;
+  bool grouped_queries;  // kv_heads may be a divisor of heads
 
   int tile_q, tile_k;  // rows of queries and of keys that one step of a CTA covers
   Entry preprocess, main, postprocess;
@@ -36,6 +39,10 @@ std::span<const Kernel> kernel_table();
 
 // The row that answers, or null.
 const Kernel* find_kernel(Arch arch, Direction direction, const Problem& problem);
+
+// Whether the row takes the variant: its own, or the default where it has none.
+bool takes(const Kernel& kernel, TensorMemory memory);
+bool takes(const Kernel& kernel, Signal signal);
 
 // The image of that name, or null.
 const KernelImage* find_image(std::string_view name);

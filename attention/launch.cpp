@@ -6,18 +6,33 @@
 
 namespace flashback {
 
-Status make_plan(Arch arch, const Problem& problem, Plan* plan) {
-  if (Status s = check_shape(problem, arch); !s.ok()) return s;
-  const Kernel* kernel = find_kernel(arch, Direction::kBackward, problem);
+Status make_plan(const Target& target, const Problem& problem, Plan* plan) {
+  if (Status s = check_shape(problem, target.arch); !s.ok()) return s;
+  const Kernel* kernel = find_kernel(target.arch, Direction::kBackward, problem);
   if (!kernel) return internal_failure("the checks accept a problem that no kernel solves");
-  *plan = plan_backward(problem, *kernel);
+  *plan = plan_backward(problem, *kernel, target);
   return {};
 }
 
-Status make_bound_plan(Arch arch, const Problem& problem, Plan* plan) {
-  if (Status s = make_plan(arch, problem, plan); !s.ok()) return s;
+Status make_bound_plan(const Target& target, const Problem& problem, Plan* plan) {
+  if (Status s = make_plan(target, problem, plan); !s.ok()) return s;
   return check_tensors(problem, plan->workspace.bytes);
 }
+
+namespace {
+
+// The tensor maps, encoded by the device into the parameters of the main launch.
+Status encode_maps(Device& device, const Plan& plan, EntryParameters* parameters) {
+  std::byte* const bytes = std::visit([](auto& p) { return reinterpret_cast<std::byte*>(&p); }, *parameters);
+  for (const PlannedMap& map : plan.maps) {
+    if (Status s = device.encode(map.request, bytes + map.offset); !s.ok()) {
+      return {s.code(), fmt::format("the tensor map of {}: {}", map.tensor, s.sentence())};
+    }
+  }
+  return {};
+}
+
+}  // namespace
 
 Status enqueue(Device& device, const Plan& plan, Stream stream) {
   for (const PlannedLaunch& planned : plan.launches) {
@@ -25,13 +40,9 @@ Status enqueue(Device& device, const Plan& plan, Stream stream) {
     if (!image)
       return internal_failure(fmt::format("the library has no kernel image {}", planned.entry->image));
 
-    auto parameters = planned.parameters;
-    if (auto* main = std::get_if<sm100::backward::Parameters>(&parameters)) {
-      for (const PlannedMap& map : plan.maps) {
-        if (Status s = device.encode(map.request, reinterpret_cast<std::byte*>(main) + map.offset); !s.ok()) {
-          return {s.code(), fmt::format("the tensor map of {}: {}", map.tensor, s.sentence())};
-        }
-      }
+    EntryParameters parameters = planned.parameters;
+    if (planned.entry == &plan.kernel->main) {
+      if (Status s = encode_maps(device, plan, &parameters); !s.ok()) return s;
     }
     const Launch launch{
         .image = image,

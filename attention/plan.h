@@ -1,6 +1,6 @@
 // The answer: the list of launches that solves a problem, with nothing left to decide. A plan is a pure
-// function of the problem; where the problem has no pointers yet the plan has none, and can be printed or
-// asked for its workspace.
+// function of the problem and of what the device is; where the problem has no pointers yet the plan has none,
+// and can be printed or asked for its workspace.
 #pragma once
 
 #include <array>
@@ -8,26 +8,38 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "attention/kernel_table.h"
 #include "kernels/common/parameters.h"
 #include "kernels/sm100/backward/config.h"
+#include "kernels/sm90/backward/config.h"
 
 namespace flashback {
+
+// What a plan must know of the device.
+struct Target {
+  Arch arch;
+  int multiprocessors;
+
+  Target(Arch a) : arch(a), multiprocessors(usual_multiprocessors(a)) {}
+  explicit Target(const Device& device) : arch(device.arch()), multiprocessors(device.multiprocessors()) {}
+};
 
 struct WorkspacePart {
   std::string_view name;
   std::size_t offset = 0, bytes = 0;
 };
 
-// fp32 arrays, each at a multiple of kWorkspaceAlignment; `rows` is seqlen_q rounded up to the tile.
-struct WorkspaceLayout {
-  WorkspacePart lse_log2;  // [batch][heads][rows]
-  WorkspacePart delta;     // [batch][heads][rows]
-  WorkspacePart dq_accum;  // [batch][heads][rows * head_dim]
-  std::size_t bytes = 0;
-};
+// Each part at a multiple of kWorkspaceAlignment.
 inline constexpr std::size_t kWorkspaceAlignment = 256;
+struct Workspace {
+  std::vector<WorkspacePart> parts;
+  std::size_t bytes = 0;
+
+  void add(std::string_view name, std::size_t part_bytes);
+  const WorkspacePart& part(std::string_view name) const;
+};
 
 // A tensor map of the main launch.
 struct PlannedMap {
@@ -36,26 +48,29 @@ struct PlannedMap {
   TensorMapRequest request;
 };
 
+// What an entry is told; tensor maps in it are blank until the plan meets a device.
+using EntryParameters = std::variant<common::PreprocessParameters, sm100::backward::Parameters,
+                                     common::PostprocessParameters, sm90::backward::StatsParameters,
+                                     sm90::backward::Parameters, sm90::backward::ConvertParameters>;
+
 struct PlannedLaunch {
   std::string_view step;  // preprocess | main | postprocess
   const Entry* entry = nullptr;
   Dim3 grid, cluster, block;
   std::uint32_t shared_bytes = 0;
-  // What the entry is told; the tensor maps in it are blank until the plan meets a device.
-  std::variant<common::PreprocessParameters, sm100::backward::Parameters, common::PostprocessParameters>
-      parameters;
+  EntryParameters parameters;
 };
 
 struct Plan {
   Problem problem;
   const Kernel* kernel = nullptr;
-  WorkspaceLayout workspace;
+  Workspace workspace;
   std::array<PlannedLaunch, 3> launches;  // in stream order
   std::array<PlannedMap, 6> maps;
 };
 
 // `problem` has passed check_shape, and `kernel` is its row.
-Plan plan_backward(const Problem& problem, const Kernel& kernel);
+Plan plan_backward(const Problem& problem, const Kernel& kernel, const Target& target);
 
 // What `flashback plan` prints: launches, maps and workspace, a line each.
 std::string to_text(const Plan& plan);

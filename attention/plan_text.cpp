@@ -31,6 +31,17 @@ std::string text(Dim3 d) {
 std::string text(const common::PreprocessParameters& p) {
   return fmt::format("heads {}, q_rows {}, q_rows_padded {}", p.heads, p.q_rows, p.q_rows_padded);
 }
+std::string text(const sm90::backward::StatsParameters& p) {
+  return fmt::format("q_rows {}", p.q_rows);
+}
+std::string text(const sm90::backward::Parameters& p) {
+  return fmt::format(
+      "heads {}, kv_heads {} in sections of {}, q_rows {}, k_rows {}, {} x {} tiles, scale {}, scale_log2 {}",
+      p.heads, p.kv_heads, p.section, p.q_rows, p.k_rows, p.q_tiles, p.k_tiles, p.scale, p.scale_log2);
+}
+std::string text(const sm90::backward::ConvertParameters& p) {
+  return fmt::format("q_rows {}, scale {}", p.q_rows, p.scale);
+}
 std::string text(const sm100::backward::Parameters& p) {
   return fmt::format("heads {}, q_rows {}, k_rows {}, q_rows_padded {}, scale {}, scale_log2 {}", p.heads,
                      p.q_rows, p.k_rows, p.q_rows_padded, p.scale, p.scale_log2);
@@ -45,12 +56,13 @@ std::string text(const common::PostprocessParameters& p) {
 std::string to_text(const Plan& plan) {
   const Shape& s = plan.problem.shape;
   std::string out = fmt::format(
-      "backward on {}: batch {}, heads {}, kv_heads {}, seqlen_q {}, seqlen_k {}, head_dim {}, {}, {}, {}, "
-      "{}\n",
+      "backward on {}: batch {}, heads {}, kv_heads {}, seqlen_q {}, seqlen_k {}, head_dim {}, {}, {}",
       name(plan.kernel->arch), s.batch, s.heads, s.kv_heads, s.seqlen_q, s.seqlen_k, s.head_dim,
-      name(plan.problem.dtype), name(plan.problem.mask), name(plan.problem.tensor_memory),
-      name(plan.problem.signal));
+      name(plan.problem.dtype), name(plan.problem.mask));
   auto line = std::back_inserter(out);
+  if (plan.kernel->tensor_memory) fmt::format_to(line, ", {}", name(*plan.kernel->tensor_memory));
+  if (plan.kernel->signal) fmt::format_to(line, ", {}", name(*plan.kernel->signal));
+  out += '\n';
 
   fmt::format_to(line, "\nlaunches, in stream order\n");
   for (const PlannedLaunch& launch : plan.launches) {
@@ -70,10 +82,9 @@ std::string to_text(const Plan& plan) {
                    fmt::join(std::span(r.box, rank), " x "), word(r.swizzle));
   }
 
-  const WorkspaceLayout& w = plan.workspace;
-  fmt::format_to(line, "\nworkspace: {} bytes\n", w.bytes);
-  for (const WorkspacePart& part : {w.lse_log2, w.delta, w.dq_accum}) {
-    fmt::format_to(line, "  {:<10}at {:>12}, {:>12} bytes\n", part.name, part.offset, part.bytes);
+  fmt::format_to(line, "\nworkspace: {} bytes\n", plan.workspace.bytes);
+  for (const WorkspacePart& part : plan.workspace.parts) {
+    fmt::format_to(line, "  {:<12}at {:>12}, {:>12} bytes\n", part.name, part.offset, part.bytes);
   }
   return out;
 }

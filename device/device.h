@@ -17,6 +17,11 @@ namespace flashback {
 
 enum class Arch { kSm90, kSm100 };
 
+// Of the GPU that an architecture stands for where none is at hand: H200, B200.
+constexpr int usual_multiprocessors(Arch arch) {
+  return arch == Arch::kSm90 ? 132 : 148;
+}
+
 // A device address. On the emulator it is the address of host memory that the workbench has registered.
 using Address = std::uint64_t;
 

@@ -68,7 +68,7 @@ class EmulatorWorkbench final : public Workbench {
   explicit EmulatorWorkbench(const MachineOptions& options) : arch_(options.arch), machine_(options) {}
 
   Arch arch() const override { return arch_; }
-  int multiprocessors() const override { return emulator::multiprocessors(arch_); }
+  int multiprocessors() const override { return usual_multiprocessors(arch_); }
   Status encode(const TensorMapRequest& request, void* map) override {
     return encode_tensor_map(request, map);
   }

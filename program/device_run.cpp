@@ -69,7 +69,8 @@ class Buffer {
 DeviceGradients run_on(Workbench& workbench, bool device_checks_bounds, Problem problem,
                        const DeviceInputs& inputs) {
   Plan plan;
-  require(make_plan(workbench.arch(), problem, &plan));
+  const Target target(workbench);
+  require(make_plan(target, problem, &plan));
   std::deque<Buffer> buffers;
   const auto buffer = [&](const char* tensor, std::size_t bytes) -> Buffer& {
     return buffers.emplace_back(workbench, tensor, bytes, device_checks_bounds ? 0 : kMarginBytes);
@@ -95,7 +96,7 @@ DeviceGradients run_on(Workbench& workbench, bool device_checks_bounds, Problem 
   problem.workspace_bytes = plan.workspace.bytes;
   problem.workspace = buffer("workspace", plan.workspace.bytes).address();
 
-  require(make_bound_plan(workbench.arch(), problem, &plan));
+  require(make_bound_plan(target, problem, &plan));
   require(workbench.wait(nullptr));
   require(workbench.mark(0, nullptr));
   require(enqueue(workbench, plan, nullptr));

@@ -84,7 +84,7 @@ JudgedRun run_and_judge(Workbench& workbench, bool device_checks_bounds, const P
   const double unit = unit_of(inputs->tensors.dout);
   JudgedRun run{bits_of(*inputs, problem.dtype), {}};
   for (const Variant& variant : variants) {
-    step(name(variant));
+    step(workbench.arch() == Arch::kSm100 ? name(variant) : "kernels");
     const Problem chosen = in_variant(problem, variant);
     DeviceGradients gradients = run_on(workbench, device_checks_bounds, chosen, run.inputs);
     run.results.push_back(judge_gradients(variant, std::move(gradients), exact, sixteen_bit, unit, chosen));

@@ -9,6 +9,12 @@
 namespace flashback::program {
 namespace {
 
+// A kernel without variants has a dash for them, and no key in JSON.
+template <typename Field>
+std::string_view word(const std::optional<Field>& field) {
+  return field ? name(*field) : "-";
+}
+
 using Json = nlohmann::ordered_json;
 
 std::string text_of_table() {
@@ -18,7 +24,7 @@ std::string text_of_table() {
   for (const Kernel& kernel : kernel_table()) {
     text += fmt::format("{:<5} {:<8} {:>8} {:<5} {:<6} {:<7} {:<6} {:>9} {:>7} {:>8}  {}\n",
                         name(kernel.arch), name(kernel.direction), kernel.head_dim, name(kernel.dtype),
-                        name(kernel.mask), name(kernel.tensor_memory), name(kernel.signal),
+                        name(kernel.mask), word(kernel.tensor_memory), word(kernel.signal),
                         fmt::format("{} x {}", kernel.tile_q, kernel.tile_k), kernel.main.threads,
                         kernel.main.shared_bytes, kernel.main.name);
   }
@@ -28,17 +34,18 @@ std::string text_of_table() {
 Json json_of_table() {
   Json kernels = Json::array();
   for (const Kernel& kernel : kernel_table()) {
-    kernels.push_back({{"arch", name(kernel.arch)},
-                       {"direction", name(kernel.direction)},
-                       {"head_dim", kernel.head_dim},
-                       {"dtype", name(kernel.dtype)},
-                       {"mask", name(kernel.mask)},
-                       {"tmem", name(kernel.tensor_memory)},
-                       {"signal", name(kernel.signal)},
-                       {"tile", {kernel.tile_q, kernel.tile_k}},
-                       {"threads", kernel.main.threads},
-                       {"shared_bytes", kernel.main.shared_bytes},
-                       {"entries", {kernel.preprocess.name, kernel.main.name, kernel.postprocess.name}}});
+    Json json = {{"arch", name(kernel.arch)},
+                 {"direction", name(kernel.direction)},
+                 {"head_dim", kernel.head_dim},
+                 {"dtype", name(kernel.dtype)},
+                 {"mask", name(kernel.mask)}};
+    if (kernel.tensor_memory) json["tmem"] = name(*kernel.tensor_memory);
+    if (kernel.signal) json["signal"] = name(*kernel.signal);
+    json["tile"] = {kernel.tile_q, kernel.tile_k};
+    json["threads"] = kernel.main.threads;
+    json["shared_bytes"] = kernel.main.shared_bytes;
+    json["entries"] = {kernel.preprocess.name, kernel.main.name, kernel.postprocess.name};
+    kernels.push_back(std::move(json));
   }
   return {{"kernels", kernels}};
 }

@@ -34,10 +34,6 @@ std::vector<TensorMemoryTile> tensor_memory_tiles(TensorMemory map) {
           tile("dQ", columns.dq, true)};
 }
 
-std::array<WorkspacePart, 3> parts(const WorkspaceLayout& workspace) {
-  return {workspace.lse_log2, workspace.delta, workspace.dq_accum};
-}
-
 Json json_of(Dim3 dim) {
   return {dim.x, dim.y, dim.z};
 }
@@ -46,8 +42,9 @@ Json json_of(const Plan& plan) {
   Json json = {
       {"arch", name(plan.kernel->arch)},        {"shape", to_json(plan.problem.shape)},
       {"dtype", name(plan.problem.dtype)},      {"causal", plan.problem.mask == Mask::kCausal},
-      {"scale", effective_scale(plan.problem)}, {"tmem", name(plan.problem.tensor_memory)},
-      {"signal", name(plan.problem.signal)},    {"tile", {plan.kernel->tile_q, plan.kernel->tile_k}}};
+      {"scale", effective_scale(plan.problem)}, {"tile", {plan.kernel->tile_q, plan.kernel->tile_k}}};
+  if (plan.kernel->tensor_memory) json["tmem"] = name(*plan.kernel->tensor_memory);
+  if (plan.kernel->signal) json["signal"] = name(*plan.kernel->signal);
   json["launches"] = Json::array();
   for (const PlannedLaunch& launch : plan.launches) {
     json["launches"].push_back({{"step", launch.step},
@@ -58,7 +55,7 @@ Json json_of(const Plan& plan) {
                                 {"shared_bytes", launch.shared_bytes}});
   }
   json["workspace"] = {{"bytes", plan.workspace.bytes}, {"parts", Json::array()}};
-  for (const WorkspacePart& part : parts(plan.workspace)) {
+  for (const WorkspacePart& part : plan.workspace.parts) {
     json["workspace"]["parts"].push_back(
         {{"name", part.name}, {"offset", part.offset}, {"bytes", part.bytes}});
   }

@@ -64,9 +64,14 @@ std::string inputs_text(const InputStatistics& inputs) {
   return text + "\n";
 }
 
-std::string result_text(const VariantResult& result) {
-  std::string text =
-      fmt::format("\n{}: {}\n", name(result.variant), fmt::join(result.gradients.entries, ", "));
+// Only Blackwell's kernel has variants.
+bool has_variants(Arch arch) {
+  return arch == Arch::kSm100;
+}
+
+std::string result_text(const VariantResult& result, Arch arch) {
+  const std::string variant = has_variants(arch) ? name(result.variant) + ": " : "";
+  std::string text = fmt::format("\n{}{}\n", variant, fmt::join(result.gradients.entries, ", "));
   text += fmt::format("          {:>14}  {:>14}  {:>14}  ok\n", "max abs error", "limit", "relative error");
   for (const auto& [gradient, member] : kVerdicts) {
     const Verdict& verdict = result.*member;
@@ -116,7 +121,10 @@ Json to_json(const RunReport& report) {
   double seconds = 0;
   Json variants = Json::array();
   for (const VariantResult& result : report.results) {
-    Json variant = {{"tmem", name(result.variant.tensor_memory)}, {"signal", name(result.variant.signal)}};
+    Json variant = Json::object();
+    if (has_variants(report.arch)) {
+      variant = {{"tmem", name(result.variant.tensor_memory)}, {"signal", name(result.variant.signal)}};
+    }
     if (!single) variant["entries"] = result.gradients.entries;
     variant.update(gradients_json(result));
     if (!single) variant["seconds"] = result.gradients.seconds;
@@ -153,7 +161,7 @@ std::string to_text(const RunReport& report) {
                       report.emulated() ? "emulated" : "measured");
   double seconds = 0;
   for (const VariantResult& result : report.results) {
-    text += result_text(result);
+    text += result_text(result, report.arch);
     seconds += result.gradients.seconds;
   }
   if (report.results.size() > 1) text += comparison_text(report);

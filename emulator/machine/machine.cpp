@@ -155,7 +155,7 @@ Status Machine::launch(std::string_view ptx, const Launch& launch, const GlobalM
   state.memory = &memory;
   state.schedule = options.schedule;
   state.observer = options.observer;
-  state.multiprocessors = multiprocessors(options.arch);
+  state.multiprocessors = usual_multiprocessors(options.arch);
   if (Status checked = check_launch(state, launch.cluster, launch.parameters.size()); !checked.ok())
     return checked;
   const AlignedBytes parameters(launch.parameters);
@@ -184,9 +184,5 @@ Statistics Machine::statistics() const {
   const std::lock_guard lock(state_->mutex);
   return state_->statistics;
 }
-
-int multiprocessors(Arch arch) {
-  return arch == Arch::kSm100 ? 148 : 132;
-}  // B200, H200
 
 }  // namespace flashback::emulator

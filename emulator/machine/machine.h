@@ -51,9 +51,6 @@ struct Statistics {  // of all launches so far
   std::uint64_t warp_instructions = 0, matrix_instructions = 0, ctas = 0;
 };
 
-// Of the GPU that the architecture stands for: B200, H200.
-int multiprocessors(Arch arch);
-
 class Machine {
  public:
   explicit Machine(const MachineOptions& options);

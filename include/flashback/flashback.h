@@ -89,7 +89,7 @@ typedef struct flashback_lse {
   int64_t batch_stride, head_stride;
 } flashback_lse;
 
-/* Which of the kernel's variants runs. Zero everywhere is the fastest. */
+/* Which of the kernel's variants runs. Zero everywhere is the fastest; sm90 takes nothing else. */
 typedef enum flashback_tensor_memory { FLASHBACK_SPLIT = 0, FLASHBACK_ALIASED = 1 } flashback_tensor_memory;
 typedef enum flashback_signal { FLASHBACK_WARP = 0, FLASHBACK_CTA = 1 } flashback_signal;
 
@@ -98,7 +98,7 @@ typedef struct flashback_backward_arguments {
 
   flashback_dtype dtype; /* of q, k, v, out, dout, dq, dk, dv */
   int64_t batch;
-  int64_t heads, kv_heads; /* kv_heads divides heads */
+  int64_t heads, kv_heads; /* kv_heads divides heads; on sm100 they are equal */
   int64_t seqlen_q, seqlen_k;
   int64_t head_dim;
   int causal;  /* query row i sees key rows j <= i + seqlen_k - seqlen_q (bottom-right aligned) */

@@ -20,7 +20,7 @@ inline constexpr int kNoRow = INT_MAX;
 constexpr int first_row_that_sees(Mask mask, int key, Lengths lengths) {
   if (key >= lengths.k_rows) return kNoRow;
   if (mask == Mask::kDense) return 0;
-  const int row = key + lengths.q_rows - lengths.k_rows;
+  const int row = key + (lengths.q_rows - lengths.k_rows);  // the sum of the lengths may not fit
   return row > 0 ? row : 0;
 }
 

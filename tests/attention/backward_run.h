@@ -35,6 +35,7 @@ struct Case {
   Layout layout = Layout::kPacked;
   float scale = 0.125f;
   float lse_of_empty_rows = -INFINITY;
+  bool out_of_empty_rows_is_nan = false;
   bool one_dout_row = false;  // all strides of dout are 0
 };
 
@@ -174,17 +175,27 @@ inline Question16 question_of(const Case& c, std::uint64_t seed) {
 inline Gradients run_backward(flashback_device* device, const Case& c, const Question16& question) {
   const Shape& s = c.shape;
   int which = 0;
-  auto tensor = [&](std::int64_t rows) {
-    return DeviceTensor(device, c.layout, which++, s.batch, rows, s.heads, s.head_dim);
+  auto of_q = [&] {
+    return DeviceTensor(device, c.layout, which++, s.batch, s.seqlen_q, s.heads, s.head_dim);
   };
-  DeviceTensor q = tensor(s.seqlen_q), k = tensor(s.seqlen_k), v = tensor(s.seqlen_k),
-               out = tensor(s.seqlen_q), dout = tensor(s.seqlen_q), dq = tensor(s.seqlen_q),
-               dk = tensor(s.seqlen_k), dv = tensor(s.seqlen_k);
+  auto of_k = [&] {
+    return DeviceTensor(device, c.layout, which++, s.batch, s.seqlen_k, s.kv_heads, s.head_dim);
+  };
+  DeviceTensor q = of_q(), k = of_k(), v = of_k(), out = of_q(), dout = of_q(), dq = of_q(), dk = of_k(),
+               dv = of_k();
   q.set(to_bits(Dtype::kBf16, question.inputs.q));
   k.set(to_bits(Dtype::kBf16, question.inputs.k));
   v.set(to_bits(Dtype::kBf16, question.inputs.v));
   dout.set(to_bits(Dtype::kBf16, question.inputs.dout));
-  out.set(to_bits(Dtype::kBf16, stored(question.exact.out, Dtype::kBf16)));
+  Bits out_bits = to_bits(Dtype::kBf16, stored(question.exact.out, Dtype::kBf16));
+  if (c.out_of_empty_rows_is_nan) {
+    for (std::size_t i = 0; i < out_bits.size(); ++i) {
+      const std::size_t row = i / s.head_dim / s.heads % s.seqlen_q, head = i / s.head_dim % s.heads,
+                        batch = i / s.head_dim / s.heads / s.seqlen_q;
+      if (std::isinf(question.exact.lse[(batch * s.heads + head) * s.seqlen_q + row])) out_bits[i] = 0x7fff;
+    }
+  }
+  out.set(out_bits);
 
   const std::int64_t lse_row = s.seqlen_q + (c.layout == Layout::kGaps ? 3 : 0);
   Memory lse(device, 4 * s.batch * s.heads * lse_row);

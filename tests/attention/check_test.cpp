@@ -164,10 +164,44 @@ TEST(Check, AcceptsTheProblemThatTheRefusalsStartFrom) {
   EXPECT_EQ(check(acceptable()).sentence(), "");
 }
 
-TEST(Check, RefusesAnArchitectureWithoutKernels) {
-  const Status s = check(acceptable(), Arch::kSm90);
+TEST(CheckSm90, TakesGroupsOfQueryHeads) {
+  Problem p = acceptable();
+  p.workspace_bytes = 1 << 26;
+  for (std::int64_t kv_heads : {3, 1}) {
+    p.shape.kv_heads = kv_heads;
+    p.tensors.dk = p.tensors.dv = {0, 200 * 64 * kv_heads, 64 * kv_heads, 64};
+    p.tensors.dk.data = 0x7f0010000000;
+    p.tensors.dv.data = 0x7f0020000000;
+    EXPECT_EQ(check(p, Arch::kSm90).sentence(), "");
+  }
+  p.shape.heads = 12;
+  p.shape.kv_heads = 5;
+  const Status s = check(p, Arch::kSm90);
+  EXPECT_EQ(s.code(), Code::kInvalid);
+  EXPECT_EQ(s.sentence(), "kv_heads is 5; it must divide heads, which is 12; nearest accepted: 6");
+}
+
+TEST(CheckSm90, KnowsNoVariants) {
+  Problem p = acceptable();
+  p.tensor_memory = TensorMemory::kAliased;
+  Status s = check(p, Arch::kSm90);
   EXPECT_EQ(s.code(), Code::kUnsupported);
-  EXPECT_EQ(s.sentence(), "arch is sm90; no backward kernel takes it yet; accepted: sm100");
+  EXPECT_EQ(s.sentence(),
+            "tensor_memory is aliased; the kernel for sm90 has no variants; accepted: split, the default");
+  p.tensor_memory = TensorMemory::kSplit;
+  p.signal = Signal::kCta;
+  s = check(p, Arch::kSm90);
+  EXPECT_EQ(s.sentence(), "signal is cta; the kernel for sm90 has no variants; accepted: warp, the default");
+}
+
+TEST(CheckSm90, CountsTilesOfKeysIn31Bits) {
+  Problem p = acceptable();
+  p.shape = {.batch = 1 << 12, .heads = 1 << 12, .kv_heads = 1 << 12, .seqlen_q = 1, .seqlen_k = 1 << 14};
+  const Status s = check(p, Arch::kSm90);
+  EXPECT_EQ(s.code(), Code::kUnsupported);
+  EXPECT_EQ(s.sentence(),
+            "batch 4096 with kv_heads 4096 and seqlen_k 16384 makes more than 2147479551 tiles of 128 keys, "
+            "which the kernel for sm90 cannot number; split the call");
 }
 
 TEST(Check, TheShapeNeedsNoTensors) {

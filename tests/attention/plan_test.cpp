@@ -20,9 +20,9 @@ Problem problem(const Shape& shape) {
   return p;
 }
 
-Plan planned(const Problem& p) {
+Plan planned(const Problem& p, const Target& target = Arch::kSm100) {
   Plan plan;
-  const Status s = make_plan(Arch::kSm100, p, &plan);
+  const Status s = make_plan(target, p, &plan);
   EXPECT_EQ(s.sentence(), "");
   return plan;
 }
@@ -49,17 +49,17 @@ TEST(Plan, OneCtaForEachTileHeadAndBatch) {
 
 TEST(Plan, WorkspacePartsFollowEachOther) {
   const Plan plan = planned(problem({1, 1, 1, 1, 1, 64}));
-  EXPECT_EQ(plan.workspace.lse_log2.offset, 0u);
-  EXPECT_EQ(plan.workspace.lse_log2.bytes, 512u);
-  EXPECT_EQ(plan.workspace.delta.offset, 512u);
-  EXPECT_EQ(plan.workspace.dq_accum.offset, 1024u);
-  EXPECT_EQ(plan.workspace.dq_accum.bytes, 32768u);
+  EXPECT_EQ(plan.workspace.part("lse_log2").offset, 0u);
+  EXPECT_EQ(plan.workspace.part("lse_log2").bytes, 512u);
+  EXPECT_EQ(plan.workspace.part("delta").offset, 512u);
+  EXPECT_EQ(plan.workspace.part("dq_accum").offset, 1024u);
+  EXPECT_EQ(plan.workspace.part("dq_accum").bytes, 32768u);
   EXPECT_EQ(plan.workspace.bytes, 33792u);
 }
 
 TEST(Plan, SizesOfLargeProblemsDoNotWrap) {
   const Plan plan = planned(problem({4, 64, 64, 1 << 20, 1 << 20, 64}));
-  EXPECT_EQ(plan.workspace.dq_accum.bytes, 4ull * 4 * 64 * (1 << 20) * 64);
+  EXPECT_EQ(plan.workspace.part("dq_accum").bytes, 4ull * 4 * 64 * (1 << 20) * 64);
   const TensorMapRequest& q = plan.maps[0].request;
   EXPECT_EQ(q.strides[2], 2ull * 64 * 64 * (1 << 20));
 }
@@ -144,6 +144,107 @@ TEST(Plan, TextNamesWhatRunsAndWhatItNeeds) {
   }
 }
 
+TEST(PlanSm90, CtasArePersistent) {
+  const Plan plan = planned(problem({2, 6, 3, 129, 400, 64}), Arch::kSm90);
+  ASSERT_EQ(plan.launches[0].step, "preprocess");
+  EXPECT_EQ(plan.launches[0].entry->name, "stats_sm90_d64_bf16");
+  expect_grid(plan.launches[0], 3, 6, 2);
+  EXPECT_EQ(plan.launches[0].block.x, 256u);
+  EXPECT_EQ(plan.launches[1].entry->name, "backward_sm90_d64_bf16_dense");
+  expect_grid(plan.launches[1], 4 * 3 * 2, 1, 1);  // an item is a tile of keys of one key/value head
+  EXPECT_EQ(plan.launches[1].block.x, 512u);
+  EXPECT_EQ(plan.launches[1].shared_bytes, sizeof(sm90::backward::SharedMemory));
+  EXPECT_LE(plan.launches[1].shared_bytes, 232448u) << "what a CTA of sm_90 may have";
+  EXPECT_EQ(plan.launches[2].entry->name, "convert_sm90_d64_bf16");
+  expect_grid(plan.launches[2], 3, 6, 2);
+
+  Target small(Arch::kSm90);
+  small.multiprocessors = 7;
+  expect_grid(planned(problem({2, 6, 3, 129, 400, 64}), small).launches[1], 7, 1, 1);
+}
+
+TEST(PlanSm90, WorkspacePartsFollowEachOther) {
+  const Plan plan = planned(problem({1, 2, 1, 65, 1, 64}), Arch::kSm90);
+  EXPECT_EQ(plan.workspace.part("stats").offset, 0u);
+  EXPECT_EQ(plan.workspace.part("stats").bytes, 2u * 2 * 512);  // heads, tiles
+  EXPECT_EQ(plan.workspace.part("dq_accum").offset, 2048u);
+  EXPECT_EQ(plan.workspace.part("dq_accum").bytes, 2u * 2 * 16384);
+  EXPECT_EQ(plan.workspace.part("next_ticket").offset, 67584u);
+  EXPECT_EQ(plan.workspace.bytes, 67840u);
+}
+
+TEST(PlanSm90, ParametersCarryTheProblem) {
+  Problem p = problem({2, 6, 3, 129, 400, 64});
+  p.workspace = 0x100000;
+  p.tensors.lse.data = 0x200000;
+  const Plan plan = planned(p, Arch::kSm90);
+  const auto& stats = std::get<sm90::backward::StatsParameters>(plan.launches[0].parameters);
+  const auto& main = std::get<sm90::backward::Parameters>(plan.launches[1].parameters);
+  const auto& convert = std::get<sm90::backward::ConvertParameters>(plan.launches[2].parameters);
+  EXPECT_EQ(main.q_rows, 129);
+  EXPECT_EQ(main.k_rows, 400);
+  EXPECT_EQ(main.q_tiles, 3);
+  EXPECT_EQ(main.k_tiles, 4);
+  EXPECT_EQ(main.batch, 2);
+  EXPECT_EQ(main.heads, 6);
+  EXPECT_EQ(main.kv_heads, 3);
+  EXPECT_EQ(main.group, 2);
+  EXPECT_EQ(main.scale, 0.125f);
+  EXPECT_FLOAT_EQ(main.scale_log2, 0.18033688f);
+  EXPECT_EQ(main.stats, reinterpret_cast<const float*>(0x100000));
+  EXPECT_EQ(stats.stats, main.stats);
+  EXPECT_EQ(stats.dq_accum, main.dq_accum);
+  EXPECT_EQ(stats.next_ticket, main.next_ticket);
+  EXPECT_EQ(stats.lse, reinterpret_cast<const float*>(0x200000));
+  EXPECT_EQ(stats.q_rows, 129);
+  EXPECT_EQ(convert.dq_accum, main.dq_accum);
+  EXPECT_EQ(convert.scale, 0.125f);
+  EXPECT_EQ(convert.q_rows, 129);
+}
+
+// Dense: head after head. Causal: as many heads as make two rounds of the 132 CTAs, if there are as many.
+TEST(PlanSm90, SectionsOfHeads) {
+  const auto section = [](Shape shape, Mask mask) {
+    Problem p = problem(shape);
+    p.mask = mask;
+    return std::get<sm90::backward::Parameters>(planned(p, Arch::kSm90).launches[1].parameters).section;
+  };
+  EXPECT_EQ(section({4, 32, 32, 4096, 4096, 64}, Mask::kDense), 1);
+  EXPECT_EQ(section({4, 32, 32, 4096, 4096, 64}, Mask::kCausal), 9);  // 264 / 32 tiles
+  EXPECT_EQ(section({1, 32, 8, 512, 512, 64}, Mask::kCausal), 8);     // all that there are
+  EXPECT_EQ(section({1, 2, 2, 1 << 20, 1 << 20, 64}, Mask::kCausal), 1);
+}
+
+TEST(PlanSm90, Maps) {
+  const Plan plan = planned(problem({2, 6, 3, 129, 400, 64}), Arch::kSm90);
+  using P = sm90::backward::Parameters;
+  const auto expect = [&](std::size_t which, const char* tensor, std::size_t offset,
+                          std::vector<std::uint64_t> dims, std::uint32_t box_rows) {
+    const PlannedMap& map = plan.maps[which];
+    EXPECT_EQ(map.tensor, tensor);
+    EXPECT_EQ(map.offset, offset) << tensor;
+    EXPECT_EQ(std::vector<std::uint64_t>(map.request.dims, map.request.dims + 4), dims) << tensor;
+    EXPECT_EQ(std::vector<std::uint32_t>(map.request.box, map.request.box + 4),
+              (std::vector<std::uint32_t>{64, box_rows, 1, 1}))
+        << tensor;
+    EXPECT_EQ(map.request.swizzle, Swizzle::k128) << tensor;
+  };
+  expect(0, "q", offsetof(P, q), {64, 129, 6, 2}, 64);
+  expect(1, "k", offsetof(P, k), {64, 400, 3, 2}, 128);
+  expect(2, "v", offsetof(P, v), {64, 400, 3, 2}, 128);
+  expect(3, "dout", offsetof(P, dout), {64, 129, 6, 2}, 64);
+  expect(4, "dk", offsetof(P, dk), {64, 400, 3, 2}, 128);
+  expect(5, "dv", offsetof(P, dv), {64, 400, 3, 2}, 128);
+}
+
+TEST(PlanSm90, TextNamesWhatRunsAndNoVariant) {
+  const std::string text = to_text(planned(problem({2, 6, 3, 129, 400, 64}), Arch::kSm90));
+  for (const char* part : {"head_dim 64, bf16, dense\n", "stats_sm90_d64_bf16", "convert_sm90_d64_bf16",
+                           "grid 24 x 1 x 1", "kv_heads 3 in sections of 1", "next_ticket"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is missing in\n" << text;
+  }
+}
+
 TEST(KernelTable, NamesAreUniqueAndTheImagesHoldThem) {
   std::set<std::string> names;
   for (const Kernel& kernel : kernel_table()) {
@@ -157,7 +258,7 @@ TEST(KernelTable, NamesAreUniqueAndTheImagesHoldThem) {
       EXPECT_NE(cubin.find(entry->name), std::string_view::npos) << entry->name;
     }
   }
-  EXPECT_EQ(names.size(), 8u);
+  EXPECT_EQ(names.size(), 10u);
 }
 
 TEST(KernelTable, FindsTheRowOfEveryVariant) {
@@ -165,8 +266,8 @@ TEST(KernelTable, FindsTheRowOfEveryVariant) {
     Problem p = problem({1, 1, 1, 8, 8, kernel.head_dim});
     p.dtype = kernel.dtype;
     p.mask = kernel.mask;
-    p.tensor_memory = kernel.tensor_memory;
-    p.signal = kernel.signal;
+    if (kernel.tensor_memory) p.tensor_memory = *kernel.tensor_memory;
+    if (kernel.signal) p.signal = *kernel.signal;
     EXPECT_EQ(find_kernel(kernel.arch, kernel.direction, p), &kernel);
   }
 }

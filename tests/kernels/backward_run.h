@@ -68,14 +68,14 @@ class Buffer {
 };
 
 inline void encode(Workbench& bench, Address base, int rows, const Shape& s, std::uint32_t columns,
-                   Swizzle swizzle, backward::TensorMapBytes* map) {
+                   Swizzle swizzle, TensorMapBytes* map, std::uint32_t box_rows = 128) {
   TensorMapRequest request;
   request.base = base;
   request.swizzle = swizzle;
   request.rank = 4;
   const std::uint64_t dims[] = {64, std::uint64_t(rows), std::uint64_t(s.heads), std::uint64_t(s.batch)};
   const std::uint64_t strides[] = {s.heads * 128u, 128, std::uint64_t(rows) * s.heads * 128};
-  const std::uint32_t box[] = {columns, 128, 1, 1};
+  const std::uint32_t box[] = {columns, box_rows, 1, 1};
   std::copy_n(dims, 4, request.dims);
   std::copy_n(strides, 3, request.strides);
   std::copy_n(box, 4, request.box);

@@ -74,6 +74,22 @@ TEST_F(Backward, VariantsAreComparedBitForBit) {
       << text.out;
 }
 
+TEST_F(Backward, HopperRunsGroupsOfHeads) {
+  const std::string arguments =
+      "run backward --arch sm90 --heads 6 --kv-heads 2 --seqlen-q 200 --seqlen-k 260 --causal";
+  const Outcome outcome = run(arguments + " --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  const Json report = Json::parse(outcome.out);
+  EXPECT_EQ(report["arch"], "sm90");
+  EXPECT_EQ(report["entries"],
+            Json({"stats_sm90_d64_bf16", "backward_sm90_d64_bf16_causal", "convert_sm90_d64_bf16"}));
+  EXPECT_TRUE(report["ok"]);
+  EXPECT_FALSE(report.contains("tmem"));
+  const Outcome text = run(arguments);
+  EXPECT_EQ(text.code, 0);
+  EXPECT_EQ(text.out.find("split/warp"), std::string::npos) << text.out;
+}
+
 // What changes the values changes the errors; what does not change them, does not.
 TEST_F(Backward, SeedsAndDataMatterThreadsDoNot) {
   const auto errors = [&](const std::string& options) {

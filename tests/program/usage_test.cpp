@@ -106,19 +106,37 @@ TEST_F(Usage, UnsupportedProblemsAreRefused) {
                  "accepted: 4");
 }
 
+TEST_F(Usage, HopperHasNoVariants) {
+  for (const char* command : {"run", "plan"}) {
+    expect_refused(
+        std::string(command) + " backward --arch sm90 --tmem aliased",
+        "tensor_memory is aliased; the kernel for sm90 has no variants; accepted: split, the default");
+    expect_refused(std::string(command) + " backward --arch sm90 --signal cta",
+                   "signal is cta; the kernel for sm90 has no variants; accepted: warp, the default");
+    expect_refused(
+        std::string(command) + " backward --arch sm90 --variants split/warp,aliased/warp",
+        "tensor_memory is aliased; the kernel for sm90 has no variants; accepted: split, the default");
+  }
+  expect_refused("run backward --arch sm90 --heads 4 --kv-heads 3",
+                 "kv_heads is 3; it must divide heads, which is 4; nearest accepted: 4");
+}
+
 TEST_F(Usage, ListIsTheTable) {
   const Outcome json = run("list --json");
   ASSERT_EQ(json.code, 0);
   const Json kernels = Json::parse(json.out)["kernels"];
   const Outcome text = run("list");
   EXPECT_EQ(std::count(text.out.begin(), text.out.end(), '\n'), std::ptrdiff_t(kernels.size()) + 1);
-  int variants = 0;
+  int variants = 0, hopper = 0;
   for (const Json& kernel : kernels) {
     ASSERT_EQ(kernel["entries"].size(), 3u);
     EXPECT_NE(text.out.find(kernel["entries"][1].get<std::string>() + "\n"), std::string::npos);
     variants += kernel["arch"] == "sm100" && kernel["head_dim"] == 64 && kernel["dtype"] == "bf16";
+    hopper += kernel["arch"] == "sm90" && kernel["head_dim"] == 64 && kernel["dtype"] == "bf16";
+    EXPECT_EQ(kernel.contains("tmem"), kernel["arch"] == "sm100");
   }
   EXPECT_EQ(variants, 8);  // two masks, four variants
+  EXPECT_EQ(hopper, 2);    // two masks
 }
 
 TEST_F(Usage, PlanShowsLaunchesAndWorkspace) {
@@ -141,6 +159,23 @@ TEST_F(Usage, PlanShowsLaunchesAndWorkspace) {
   const Outcome text = run("plan backward --heads 3");
   EXPECT_EQ(text.code, 0);
   EXPECT_NE(text.out.find("grid 1 x 3 x 1, cluster 1 x 1 x 1, block 512 x 1 x 1"), std::string::npos);
+}
+
+TEST_F(Usage, PlanForHopper) {
+  const std::string shape = "plan backward --arch sm90 --heads 4 --kv-heads 2 --seqlen-q 200 --causal";
+  const Outcome outcome = run(shape + " --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json plan = Json::parse(outcome.out);
+  EXPECT_EQ(plan["arch"], "sm90");
+  EXPECT_EQ(plan["tile"], Json({64, 128}));
+  ASSERT_EQ(plan["launches"].size(), 3u);
+  EXPECT_EQ(plan["launches"][0]["grid"], Json({4, 4, 1}));
+  EXPECT_EQ(plan["launches"][1]["entry"], "backward_sm90_d64_bf16_causal");
+  EXPECT_EQ(plan["launches"][1]["grid"], Json({4, 1, 1}));  // two tiles of keys of two heads
+  EXPECT_EQ(plan["workspace"]["parts"][2]["name"], "next_ticket");
+  EXPECT_FALSE(plan.contains("tmem"));
+  EXPECT_FALSE(plan.contains("tensor_memory"));
+  EXPECT_EQ(run(shape).out.find("tensor memory"), std::string::npos);
 }
 
 // The maps of the kernel, whichever the constants are that it is compiled from, against the published

@@ -153,6 +153,7 @@ struct Parameters {
 };
 
 // The small kernels around it: one CTA for each query tile (x), head (y) and batch (z).
+inline constexpr int kStatsThreads = 256, kConvertThreads = 256;
 
 // stats: the statistics of the tile; its part of dq_accum and next_ticket become zero.
 struct StatsParameters {

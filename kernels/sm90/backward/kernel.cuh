@@ -156,6 +156,9 @@ struct RowValues {
 // The rows of the tile below it, counted from the thread's first one, do not see the thread's key.
 struct Hidden {
   int below[2];  // for each of its two keys
+
+  // Of element e of the accumulator's block of eight columns.
+  __device__ bool at(int block, int e) const { return 8 * block + e % 2 < below[e / 2]; }
 };
 
 // One query tile.
@@ -189,7 +192,7 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& 
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       x[e] = ptx::exp2(fmaf(x[e], p.scale_log2, -rows.at(block, e)));
-      if constexpr (masked) x[e] = 8 * block + e % 2 < hidden.below[e / 2] ? 0.0f : x[e];
+      if constexpr (masked) x[e] = hidden.at(block, e) ? 0.0f : x[e];
     }
     prob[block / 2][block % 2 * 2] = shared::narrow<kDtype>(x[0], x[1]);
     prob[block / 2][block % 2 * 2 + 1] = shared::narrow<kDtype>(x[2], x[3]);
@@ -206,7 +209,11 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& 
   for (int block = 0; block < 8; ++block) {
     float* const x = &dp[4 * block];
 #pragma unroll
-    for (int e = 0; e < 4; ++e) x[e] = s[4 * block + e] * (x[e] - rows.at(block, e));
+    for (int e = 0; e < 4; ++e) {
+      x[e] = s[4 * block + e] * (x[e] - rows.at(block, e));
+      // Not 0 * (dP - delta): delta of a row that sees no key is what its out happens to hold, maybe NaN.
+      if constexpr (masked) x[e] = hidden.at(block, e) ? 0.0f : x[e];
+    }
     ds[block / 2][block % 2 * 2] = shared::narrow<kDtype>(x[0], x[1]);
     ds[block / 2][block % 2 * 2 + 1] = shared::narrow<kDtype>(x[2], x[3]);
     if (block % 2 == 1)

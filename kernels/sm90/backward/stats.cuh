@@ -7,7 +7,6 @@
 
 namespace flashback::sm90::backward {
 
-inline constexpr int kStatsThreads = 256;
 inline constexpr int kStatsThreadsPerRow = kStatsThreads / kQueryRows;  // each with 16 channels
 
 // Of the CTA's query tile, in arrays [batch][head][q_tiles].
@@ -65,8 +64,6 @@ __device__ void compute_stats(const StatsParameters& p) {
   for (int i = 0; i < kDqFloats / 4; i += kStatsThreads) accum[i + threadIdx.x] = {0, 0, 0, 0};
   if (tile_of_all() == 0 && threadIdx.x == 0) *p.next_ticket = 0;
 }
-
-inline constexpr int kConvertThreads = 256;
 
 // A thread makes sixteen bytes of two rows, r and r + 8: from eight consecutive words of four registers'
 // worth.

@@ -1,0 +1,136 @@
+// The Hopper kernels, run by the emulator from their PTX, whenever asynchronous work takes effect.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "emulator/workbench.h"
+#include "kernels/sm90/backward/config.h"
+#include "tests/kernels/backward_run.h"
+
+namespace flashback::testing {
+namespace {
+
+namespace hopper = sm90::backward;
+
+// On a grid of `ctas`, key/value heads in sections of `section`.
+Gradients run_sm90(Workbench& bench, const Shape& s, const Inputs& in, int ctas, int section) {
+  const int q_tiles = (s.q_rows + hopper::kQueryRows - 1) / hopper::kQueryRows;
+  const std::size_t tiles = std::size_t(s.batch) * s.heads * q_tiles;
+  const Buffer q(bench, in.q), k(bench, in.k), v(bench, in.v), out(bench, in.out), dout(bench, in.dout),
+      lse(bench, in.lse), stats(bench, tiles * hopper::kStatsFloats * 4),
+      dq_accum(bench, tiles * hopper::kDqFloats * 4), next_ticket(bench, 4), dq(bench, in.q.size() * 2),
+      dk(bench, in.k.size() * 2), dv(bench, in.k.size() * 2);
+  const auto view = [&](const Buffer& buffer) {
+    return common::View{buffer.pointer<void>(), std::int64_t{s.q_rows} * s.heads * 64,
+                        std::int64_t{s.heads} * 64, 64};
+  };
+  const Dim3 q_grid = {std::uint32_t(q_tiles), std::uint32_t(s.heads), std::uint32_t(s.batch)};
+  const KernelImage& image = *find_image("sm90_backward");
+
+  hopper::StatsParameters pre = {};
+  pre.out = view(out);
+  pre.dout = view(dout);
+  pre.lse = lse.pointer<float>();
+  pre.lse_batch_stride = std::int64_t{s.heads} * s.q_rows;
+  pre.lse_head_stride = s.q_rows;
+  pre.stats = stats.pointer<float>();
+  pre.dq_accum = dq_accum.pointer<float>();
+  pre.next_ticket = next_ticket.pointer<std::int32_t>();
+  pre.q_rows = s.q_rows;
+  Status status = launch(bench, image, "stats_sm90_d64_bf16", q_grid, hopper::kStatsThreads, 0, pre);
+  EXPECT_TRUE(status.ok()) << status.sentence();
+
+  hopper::Parameters main = {};
+  encode(bench, q.address(), s.q_rows, s, 64, Swizzle::k128, &main.q, hopper::kQueryRows);
+  encode(bench, dout.address(), s.q_rows, s, 64, Swizzle::k128, &main.dout, hopper::kQueryRows);
+  encode(bench, k.address(), s.k_rows, s, 64, Swizzle::k128, &main.k, hopper::kKeyRows);
+  encode(bench, v.address(), s.k_rows, s, 64, Swizzle::k128, &main.v, hopper::kKeyRows);
+  encode(bench, dk.address(), s.k_rows, s, 64, Swizzle::k128, &main.dk, hopper::kKeyRows);
+  encode(bench, dv.address(), s.k_rows, s, 64, Swizzle::k128, &main.dv, hopper::kKeyRows);
+  main.stats = stats.pointer<float>();
+  main.dq_accum = dq_accum.pointer<float>();
+  main.next_ticket = next_ticket.pointer<std::int32_t>();
+  main.scale = static_cast<float>(in.scale);
+  main.scale_log2 = static_cast<float>(in.scale * 1.4426950408889634);
+  main.q_rows = s.q_rows;
+  main.k_rows = s.k_rows;
+  main.q_tiles = q_tiles;
+  main.k_tiles = (s.k_rows + hopper::kKeyRows - 1) / hopper::kKeyRows;
+  main.batch = s.batch;
+  main.heads = main.kv_heads = s.heads;
+  main.group = 1;
+  main.section = section;
+  status = launch(bench, image, s.causal ? "backward_sm90_d64_bf16_causal" : "backward_sm90_d64_bf16_dense",
+                  {std::uint32_t(ctas), 1, 1}, hopper::kThreads, hopper::shared_bytes({}), main);
+  EXPECT_TRUE(status.ok()) << status.sentence();
+
+  hopper::ConvertParameters post = {};
+  post.dq_accum = dq_accum.pointer<float>();
+  post.dq = view(dq);
+  post.scale = main.scale;
+  post.q_rows = s.q_rows;
+  status = launch(bench, image, "convert_sm90_d64_bf16", q_grid, hopper::kConvertThreads, 0, post);
+  EXPECT_TRUE(status.ok()) << status.sentence();
+
+  EXPECT_EQ(q.read<std::uint16_t>(), in.q);
+  EXPECT_EQ(k.read<std::uint16_t>(), in.k);
+  for (const Buffer* workspace : {&stats, &dq_accum, &next_ticket}) workspace->read<float>();  // its guards
+  return {dq.read<std::uint16_t>(), dk.read<std::uint16_t>(), dv.read<std::uint16_t>()};
+}
+
+std::unique_ptr<Workbench> bench_of(emulator::Completion completion, std::uint64_t seed = 0) {
+  emulator::MachineOptions options;
+  options.arch = Arch::kSm90;
+  options.schedule.completion = completion;
+  options.schedule.seed = seed;
+  return emulator::make_workbench(options);
+}
+
+void expect_right(const Gradients& got, const Exact& exact, const Exact& narrowed) {
+  EXPECT_TRUE(close(got.dq, exact.dq, narrowed.dq)) << "dq";
+  EXPECT_TRUE(close(got.dk, exact.dk, narrowed.dk)) << "dk";
+  EXPECT_TRUE(close(got.dv, exact.dv, narrowed.dv)) << "dv";
+}
+
+class BackwardSm90Emulated : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Causal, BackwardSm90Emulated, ::testing::Bool());
+
+// dK and dV of a tile are summed in one CTA: the same bits in every order. dQ is not.
+TEST_P(BackwardSm90Emulated, IsRightWheneverWorkTakesEffect) {
+  const Shape s = {1, 3, 200, 300, GetParam()};
+  const Inputs in = make_inputs(s, 1);
+  const Exact exact = reference(s, in, false), narrowed = reference(s, in, true);
+  const auto eager = bench_of(emulator::Completion::kEager);
+  const Gradients first = run_sm90(*eager, s, in, 9, 1);
+  expect_right(first, exact, narrowed);
+  std::vector<std::unique_ptr<Workbench>> others;
+  others.push_back(bench_of(emulator::Completion::kLazy));
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    others.push_back(bench_of(emulator::Completion::kRandom, seed));
+  }
+  for (const auto& bench : others) {
+    const Gradients got = run_sm90(*bench, s, in, 9, 1);
+    expect_right(got, exact, narrowed);
+    EXPECT_EQ(got.dk, first.dk);
+    EXPECT_EQ(got.dv, first.dv);
+  }
+}
+
+// One CTA that does everything, as many as items, more than items; sections that leave a rest.
+TEST_P(BackwardSm90Emulated, AnyGridAndSectionDoTheSame) {
+  const Shape s = {2, 3, 130, 257, GetParam()};
+  const Inputs in = make_inputs(s, 2);
+  const Exact exact = reference(s, in, false), narrowed = reference(s, in, true);
+  const auto bench = bench_of(emulator::Completion::kEager);
+  const Gradients first = run_sm90(*bench, s, in, 18, 1);
+  for (const auto& [ctas, section] : {std::pair{1, 1}, {1, 4}, {5, 6}, {18, 4}, {25, 2}}) {
+    SCOPED_TRACE(::testing::Message() << ctas << " CTAs, sections of " << section);
+    const Gradients got = run_sm90(*bench, s, in, ctas, section);
+    expect_right(got, exact, narrowed);
+    EXPECT_EQ(got.dk, first.dk);
+    EXPECT_EQ(got.dv, first.dv);
+  }
+}
+
+}  // namespace
+}  // namespace flashback::testing
