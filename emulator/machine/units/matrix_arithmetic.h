@@ -51,8 +51,8 @@ struct alignas(64) RowBlock {
 // B of one step.
 struct alignas(64) ColumnBlock {
   float value[kMatrixColumns][kMatrixDepth];
-  std::uint32_t height[kMatrixColumns]
-                      [kMatrixDepth];  // below the block's largest exponent, in each byte of the word
+  // Below the block's largest exponent; the same in each byte of the word.
+  std::uint32_t height[kMatrixColumns][kMatrixDepth];
   bool all_zero[kMatrixColumns];
   BlockRange range;
   int columns;  // a multiple of 8
