@@ -1,7 +1,11 @@
 // The Hopper kernels, run by the emulator from their PTX, whenever asynchronous work takes effect.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "emulator/workbench.h"
 #include "kernels/sm90/backward/config.h"
@@ -12,8 +16,16 @@ namespace {
 
 namespace hopper = sm90::backward;
 
+// A deliberate defect of the main kernel's text or arguments; `status` is what its launch said.
+struct HopperDefect {
+  std::function<void(std::string& ptx)> ptx;
+  std::function<void(hopper::Parameters&)> parameters;
+  Status status;
+};
+
 // On a grid of `ctas`, key/value heads in sections of `section`.
-Gradients run_sm90(Workbench& bench, const Shape& s, const Inputs& in, int ctas, int section) {
+Gradients run_sm90(Workbench& bench, const Shape& s, const Inputs& in, int ctas, int section,
+                   HopperDefect* defect = nullptr) {
   const int q_tiles = (s.q_rows + hopper::kQueryRows - 1) / hopper::kQueryRows;
   const std::size_t tiles = std::size_t(s.batch) * s.heads * q_tiles;
   const Buffer q(bench, in.q), k(bench, in.k), v(bench, in.v), out(bench, in.out), dout(bench, in.dout),
@@ -26,6 +38,8 @@ Gradients run_sm90(Workbench& bench, const Shape& s, const Inputs& in, int ctas,
   };
   const Dim3 q_grid = {std::uint32_t(q_tiles), std::uint32_t(s.heads), std::uint32_t(s.batch)};
   const KernelImage& image = *find_image("sm90_backward");
+  KernelImage main_image = image;
+  std::string ptx(image.ptx);
 
   hopper::StatsParameters pre = {};
   pre.out = view(out);
@@ -60,9 +74,17 @@ Gradients run_sm90(Workbench& bench, const Shape& s, const Inputs& in, int ctas,
   main.heads = main.kv_heads = s.heads;
   main.group = 1;
   main.section = section;
-  status = launch(bench, image, s.causal ? "backward_sm90_d64_bf16_causal" : "backward_sm90_d64_bf16_dense",
-                  {std::uint32_t(ctas), 1, 1}, hopper::kThreads, hopper::shared_bytes({}), main);
-  EXPECT_TRUE(status.ok()) << status.sentence();
+  if (defect && defect->parameters) defect->parameters(main);
+  if (defect && defect->ptx) defect->ptx(ptx);
+  main_image.ptx = ptx;
+  status =
+      launch(bench, main_image, s.causal ? "backward_sm90_d64_bf16_causal" : "backward_sm90_d64_bf16_dense",
+             {std::uint32_t(ctas), 1, 1}, hopper::kThreads, hopper::shared_bytes({}), main);
+  if (defect) {
+    defect->status = status;
+  } else {
+    EXPECT_TRUE(status.ok()) << status.sentence();
+  }
 
   hopper::ConvertParameters post = {};
   post.dq_accum = dq_accum.pointer<float>();
@@ -130,6 +152,78 @@ TEST_P(BackwardSm90Emulated, AnyGridAndSectionDoTheSame) {
     EXPECT_EQ(got.dk, first.dk);
     EXPECT_EQ(got.dv, first.dv);
   }
+}
+
+// ---- That the comparison can fail: single defects, which it or the emulator itself must notice.
+
+// Replaces `from` in the text wherever it stands.
+auto replace(const std::string& from, const std::string& to) {
+  return [=](std::string& ptx) {
+    int replaced = 0;
+    for (std::size_t at = ptx.find(from); at != std::string::npos; at = ptx.find(from, at + to.size())) {
+      ptx.replace(at, from.size(), to);
+      ++replaced;
+    }
+    ASSERT_GT(replaced, 0) << '"' << from << "\" does not occur";
+  };
+}
+
+bool noticed(const Shape& s, const Inputs& in, HopperDefect defect) {
+  const Exact exact = reference(s, in, false), narrowed = reference(s, in, true);
+  for (const auto completion :
+       {emulator::Completion::kEager, emulator::Completion::kLazy, emulator::Completion::kRandom}) {
+    const Gradients got = run_sm90(*bench_of(completion, 1), s, in, 3, 1, &defect);
+    if (!defect.status.ok() || !close(got.dq, exact.dq, narrowed.dq) ||
+        !close(got.dk, exact.dk, narrowed.dk) || !close(got.dv, exact.dv, narrowed.dv)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+class BackwardSm90Defect : public ::testing::Test {
+ protected:
+  bool noticed_in(const std::function<void(std::string&)>& ptx) {
+    return noticed(shape_, in_, {ptx, {}, {}});
+  }
+
+  const Shape shape_ = {1, 1, 600, 256, false};
+  const Inputs in_ = make_inputs(shape_, 3);
+};
+
+TEST_F(BackwardSm90Defect, NoneIsNotNoticed) {
+  EXPECT_FALSE(noticed(shape_, in_, {}));
+}
+
+TEST_F(BackwardSm90Defect, OneBitOfADescriptor) {
+  const std::uint64_t right = std::uint64_t{1} << 62 | std::uint64_t{64} << 32 | 1 << 16;
+  for (int bit : {38, 62, 63}) {  // stride offset, swizzle
+    EXPECT_TRUE(noticed_in(replace(std::to_string(right), std::to_string(right ^ std::uint64_t{1} << bit))))
+        << bit;
+  }
+}
+
+TEST_F(BackwardSm90Defect, AnOperandThatIsNotTransposed) {
+  EXPECT_TRUE(noticed_in(replace("accumulate, 1, 1, 1;", "accumulate, 1, 1, 0;")));
+  EXPECT_TRUE(noticed_in(replace(".x4.trans.shared.b16", ".x4.shared.b16")));
+}
+
+TEST_F(BackwardSm90Defect, AProductThatIsNotWaitedFor) {
+  EXPECT_TRUE(noticed_in(replace("wgmma.wait_group.sync.aligned 0;", "wgmma.wait_group.sync.aligned 2;")));
+}
+
+TEST_F(BackwardSm90Defect, ARingThatIsOverwrittenBeforeItIsRead) {
+  EXPECT_TRUE(noticed_in(replace("cp.async.bulk.wait_group.read 0;", "")));
+}
+
+TEST_F(BackwardSm90Defect, KeysPastTheEndUnmasked) {
+  const Shape s = {1, 1, 128, 100, false};
+  EXPECT_TRUE(noticed(s, make_inputs(s, 1, -100), {{}, [](hopper::Parameters& p) { p.k_rows = 128; }, {}}));
+}
+
+TEST_F(BackwardSm90Defect, ATicketCounterThatDoesNotStartAtZero) {
+  const Shape s = {1, 3, 64, 256, false};
+  EXPECT_TRUE(noticed(s, make_inputs(s, 4), {{}, [](hopper::Parameters& p) { *p.next_ticket = 1; }, {}}));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "emulator/machine/cta.h"
 #include "emulator/machine/mbarrier.h"
 #include "emulator/machine/units/matrix_arithmetic.h"
+#include "emulator/machine/units/operand_chunks.h"
 
 namespace flashback::emulator {
 namespace {
@@ -78,73 +79,11 @@ OperandDescriptor decode_operand_descriptor(std::uint64_t bits) {
 
 namespace {
 
-// Eight lines make a core matrix, pattern_bytes apart from each other. K-major: SBO leads to the next eight
-// rows, LBO (without swizzle) to the next chunk of K. MN-major with swizzle: a line holds pattern_bytes of M
-// or N, LBO leads to the next such piece, SBO to the next eight k; without swizzle the two exchange their
-// parts.
-inline std::uint32_t plain_address(const OperandDescriptor& descriptor, bool mn_major, int line, int chunk) {
-  const bool swizzled = descriptor.pattern_bytes != 16;
-  const auto group = static_cast<std::uint32_t>(line) / 8, in_group = static_cast<std::uint32_t>(line) % 8;
-  const auto c = static_cast<std::uint32_t>(chunk);
-  const std::uint32_t address = descriptor.start + in_group * descriptor.pattern_bytes;
-  if (!mn_major) {
-    return address + group * descriptor.stride_bytes + c * (swizzled ? 16 : descriptor.leading_bytes);
-  }
-  if (!swizzled) return address + group * descriptor.leading_bytes + c * descriptor.stride_bytes;
-  const std::uint32_t chunks = descriptor.pattern_bytes / 16;
-  return address + group * descriptor.stride_bytes + c / chunks * descriptor.leading_bytes + c % chunks * 16;
-}
-
-// The swizzle acts on bits of the absolute address.
-inline std::uint32_t swizzled_address(std::uint32_t address, std::uint32_t mask) {
-  return address ^ (address >> 7 & mask) << 4;
-}
-
-inline std::uint32_t swizzle_mask(const OperandDescriptor& descriptor) {
-  return descriptor.pattern_bytes / 16 - 1;  // 0, 1, 3, 7
-}
-
-}  // namespace
-
-std::uint32_t chunk_address(const OperandDescriptor& descriptor, bool mn_major, int line, int chunk) {
-  constexpr std::uint32_t kAddressBits = 0x3ffff;  // what the descriptor can say
-  return swizzled_address(plain_address(descriptor, mn_major, line, chunk) & kAddressBits,
-                          swizzle_mask(descriptor));
-}
-
-namespace {
-
-constexpr int kChunkElements = 8;  // of 16 bit in 16 bytes
-
-// Copies each 16-byte chunk of an operand to where `to(line, chunk)` says.
-template <class To>
-void read_chunks(Cta& cta, const OperandDescriptor& descriptor, bool mn_major, int lines, int chunks,
-                 To&& to) {
-  // Addresses grow with line and chunk, and a swizzle stays within 128 bytes: the ends tell about all.
-  const std::uint32_t last = plain_address(descriptor, mn_major, lines - 1, chunks - 1);
-  if ((descriptor.start & ~127u) >= kSharedBase && (last | 127u) < cta.shared_end()) {
-    const std::uint32_t mask = swizzle_mask(descriptor);
-    const std::byte* shared = cta.shared(kSharedBase);
-    for (int line = 0; line < lines; ++line) {
-      for (int chunk = 0; chunk < chunks; ++chunk) {
-        const std::uint32_t address =
-            swizzled_address(plain_address(descriptor, mn_major, line, chunk), mask);
-        std::memcpy(to(line, chunk), shared + (address - kSharedBase), 16);
-      }
-    }
-    return;
-  }
-  for (int line = 0; line < lines; ++line) {
-    for (int chunk = 0; chunk < chunks; ++chunk) {
-      const std::uint32_t address = chunk_address(descriptor, mn_major, line, chunk);
-      std::memcpy(to(line, chunk), cta.shared(address, 16, "an operand of tcgen05.mma"), 16);
-    }
-  }
-}
-
 Half half(bool is_bf16) {
   return is_bf16 ? Half::kBf16 : Half::kF16;
 }
+
+constexpr const char* kOperand = "an operand of tcgen05.mma";
 
 // The lane of tensor memory that holds row m of A or D.
 int lane_of_row(const MatrixShape& shape, int m) {
@@ -167,12 +106,12 @@ void read_rows(Cta& cta, const MatrixOperation& operation, const MatrixShape& sh
   const OperandDescriptor descriptor = decode_operand_descriptor(operation.a);
   if (shape.a_mn_major) {
     alignas(64) std::uint16_t values[kMatrixDepth][kMatrixLanes];
-    read_chunks(cta, descriptor, true, kMatrixDepth, shape.m / kChunkElements,
+    read_chunks(cta, descriptor, true, kMatrixDepth, shape.m / kChunkElements, kOperand,
                 [&](int k, int chunk) { return &values[k][lane_of_row(shape, chunk * kChunkElements)]; });
     arithmetic.rows_from_mn_major(type, values, groups, rows);
   } else {
     alignas(64) std::uint16_t values[kMatrixLanes][kMatrixDepth];
-    read_chunks(cta, descriptor, false, shape.m, kMatrixDepth / kChunkElements,
+    read_chunks(cta, descriptor, false, shape.m, kMatrixDepth / kChunkElements, kOperand,
                 [&](int m, int chunk) { return &values[lane_of_row(shape, m)][chunk * kChunkElements]; });
     arithmetic.rows_from_k_major(type, values, groups, rows);
   }
@@ -185,12 +124,12 @@ void read_columns(Cta& cta, const MatrixOperation& operation, const MatrixShape&
   const OperandDescriptor descriptor = decode_operand_descriptor(operation.b);
   if (shape.b_mn_major) {
     alignas(64) std::uint16_t values[kMatrixDepth][kMatrixColumns];
-    read_chunks(cta, descriptor, true, kMatrixDepth, shape.n / kChunkElements,
+    read_chunks(cta, descriptor, true, kMatrixDepth, shape.n / kChunkElements, kOperand,
                 [&](int k, int chunk) { return &values[k][chunk * kChunkElements]; });
     arithmetic.columns_from_mn_major(type, values, shape.n, columns);
   } else {
     alignas(64) std::uint16_t values[kMatrixColumns][kMatrixDepth];
-    read_chunks(cta, descriptor, false, shape.n, kMatrixDepth / kChunkElements,
+    read_chunks(cta, descriptor, false, shape.n, kMatrixDepth / kChunkElements, kOperand,
                 [&](int n, int chunk) { return &values[n][chunk * kChunkElements]; });
     arithmetic.columns_from_k_major(type, values, shape.n, columns);
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "emulator/machine/units/operand_descriptor.h"
 #include "emulator/machine/units/transfer.h"
 
 namespace flashback::emulator {
@@ -18,18 +19,7 @@ struct MatrixShape {
 MatrixShape decode_instruction_descriptor(std::uint32_t bits);
 
 // Shared-memory descriptor of an operand.
-struct OperandDescriptor {
-  std::uint32_t start = 0;          // byte address
-  std::uint32_t leading_bytes = 0;  // LBO
-  std::uint32_t stride_bytes = 0;   // SBO
-  std::uint32_t pattern_bytes = 0;  // width of the swizzle pattern: 16 (none), 32, 64, 128
-};
 OperandDescriptor decode_operand_descriptor(std::uint64_t bits);
-
-// Address of the 16-byte chunk that holds elements [8 * chunk, 8 * chunk + 8) of line `line`: in K-major
-// layout a line is a row of the operand and chunks run along K; in MN-major layout a line is one k and chunks
-// run along M or N.
-std::uint32_t chunk_address(const OperandDescriptor& descriptor, bool mn_major, int line, int chunk);
 
 struct MatrixOperation {
   enum class Kind : std::uint8_t { kMultiply, kCommit };

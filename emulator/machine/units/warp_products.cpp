@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "emulator/machine/cta.h"
+#include "emulator/machine/units/operand_chunks.h"
 
 namespace flashback::emulator {
 
@@ -43,8 +44,7 @@ OperandDescriptor decode_warpgroup_descriptor(std::uint64_t bits) {
 
 namespace {
 
-constexpr int kChunkElements = 8;  // of 16 bit in 16 bytes
-constexpr int kRows = 16;          // of a warp
+constexpr int kRows = 16;  // of a warp
 
 // The arithmetic is the same for A B and its transpose, and knows a wide operand (lanes) and a narrow one
 // (columns). Here B is the wide one, up to 128 columns of the product at a time, and the warp's 16 rows of A
@@ -63,30 +63,27 @@ int groups_of_lanes(int columns) {
   return (columns + 15) / 16;
 }
 
-const std::byte* chunk(Cta& cta, const OperandDescriptor& descriptor, bool mn_major, int line, int chunk) {
-  return cta.shared(chunk_address(descriptor, mn_major, line, chunk), 16, "an operand of wgmma.mma_async");
+constexpr const char* kOperand = "an operand of wgmma.mma_async";
+
+// The operand without its first elements along M or N, a multiple of 16.
+OperandDescriptor from_element(OperandDescriptor descriptor, bool mn_major, int element) {
+  const int line = mn_major ? 0 : element, chunk = mn_major ? element / kChunkElements : 0;
+  descriptor.start = plain_address(descriptor, mn_major, line, chunk);
+  return descriptor;
 }
 
-// Columns [first, first + columns) of B.
-void read_b(Cta& cta, const OperandDescriptor& descriptor, bool mn_major, int first, int columns,
-            WideValues* values) {
+// `columns` columns of B.
+void read_b(Cta& cta, const OperandDescriptor& descriptor, bool mn_major, int columns, WideValues* values) {
   const int rest = 16 * groups_of_lanes(columns) - columns;  // 0 or 8
   if (mn_major) {
-    for (int k = 0; k < kMatrixDepth; ++k) {
-      for (int c = 0; c < columns; c += kChunkElements) {
-        std::memcpy(&values->mn_major[k][c], chunk(cta, descriptor, true, k, (first + c) / kChunkElements),
-                    16);
-      }
-      if (rest != 0) std::memset(&values->mn_major[k][columns], 0, 16);
-    }
-    return;
+    read_chunks(cta, descriptor, true, kMatrixDepth, columns / kChunkElements, kOperand,
+                [&](int k, int chunk) { return &values->mn_major[k][chunk * kChunkElements]; });
+    for (int k = 0; k < kMatrixDepth && rest != 0; ++k) std::memset(&values->mn_major[k][columns], 0, 16);
+  } else {
+    read_chunks(cta, descriptor, false, columns, kMatrixDepth / kChunkElements, kOperand,
+                [&](int c, int chunk) { return &values->k_major[c][chunk * kChunkElements]; });
+    std::memset(values->k_major[columns], 0, static_cast<std::size_t>(rest) * sizeof values->k_major[0]);
   }
-  for (int c = 0; c < columns; ++c) {
-    for (int k = 0; k < kMatrixDepth; k += kChunkElements) {
-      std::memcpy(&values->k_major[c][k], chunk(cta, descriptor, false, first + c, k / kChunkElements), 16);
-    }
-  }
-  std::memset(values->k_major[columns], 0, static_cast<std::size_t>(rest) * sizeof values->k_major[0]);
 }
 
 // A prepared B, with what it was made of: the four warps of a warpgroup, and often other warpgroups, multiply
@@ -124,7 +121,8 @@ const RowBlock& prepared_b(Cta& cta, const WarpProduct& product, const WarpProdu
   constexpr std::size_t kPlaces = 32;  // a tile's products of one warp, and more
   thread_local const auto places = std::make_unique<std::array<PreparedB, kPlaces>>();
   WideValues values;
-  read_b(cta, decode_warpgroup_descriptor(product.b), shape.b_mn_major, first, columns, &values);
+  read_b(cta, from_element(decode_warpgroup_descriptor(product.b), shape.b_mn_major, first), shape.b_mn_major,
+         columns, &values);
   const std::uint64_t key = (product.b + static_cast<std::uint64_t>(first)) * 2 + shape.b_mn_major;
   PreparedB& place = (*places)[key * 0x9e3779b97f4a7c15 >> 59];
   if (!place.is_of(shape.type, shape.b_mn_major, columns, values)) {
@@ -144,16 +142,16 @@ void read_a_registers(const Warp& warp, const Slot* registers, std::uint16_t (*v
 
 void read_a(Warp& warp, const WarpProduct& product, const WarpProductShape& shape, ColumnBlock* block) {
   const MatrixArithmetic& arithmetic = matrix_arithmetic();
-  const int first = warp.index() % 4 * kRows;
   const std::uint16_t sign = shape.negative ? 0x8000 : 0;
+  const auto own_rows = [&] {
+    return from_element(decode_warpgroup_descriptor(product.a), shape.a_mn_major, warp.index() % 4 * kRows);
+  };
   if (shape.a_mn_major) {
-    const OperandDescriptor descriptor = decode_warpgroup_descriptor(product.a);
     alignas(64) std::uint16_t values[kMatrixDepth][kMatrixColumns];
-    for (int k = 0; k < kMatrixDepth; ++k) {
-      for (int m = 0; m < kRows; m += kChunkElements) {
-        std::memcpy(&values[k][m], chunk(warp.cta(), descriptor, true, k, (first + m) / kChunkElements), 16);
-      }
-      for (int m = 0; m < kRows; ++m) values[k][m] ^= sign;
+    read_chunks(warp.cta(), own_rows(), true, kMatrixDepth, kRows / kChunkElements, kOperand,
+                [&](int k, int chunk) { return &values[k][chunk * kChunkElements]; });
+    for (auto& of_k : values) {
+      for (int m = 0; m < kRows; ++m) of_k[m] ^= sign;
     }
     arithmetic.columns_from_mn_major(shape.type, values, kRows, block);
     return;
@@ -162,12 +160,8 @@ void read_a(Warp& warp, const WarpProduct& product, const WarpProductShape& shap
   if (shape.a_in_registers) {
     read_a_registers(warp, product.step->list + shape.d_registers(), values);
   } else {
-    const OperandDescriptor descriptor = decode_warpgroup_descriptor(product.a);
-    for (int m = 0; m < kRows; ++m) {
-      for (int k = 0; k < kMatrixDepth; k += kChunkElements) {
-        std::memcpy(&values[m][k], chunk(warp.cta(), descriptor, false, first + m, k / kChunkElements), 16);
-      }
-    }
+    read_chunks(warp.cta(), own_rows(), false, kRows, kMatrixDepth / kChunkElements, kOperand,
+                [&](int m, int chunk) { return &values[m][chunk * kChunkElements]; });
   }
   for (auto& row : values) {
     for (std::uint16_t& value : row) value ^= sign;

@@ -10,7 +10,7 @@
 #include <deque>
 
 #include "emulator/machine/units/matrix_arithmetic.h"
-#include "emulator/machine/units/tensor_core.h"
+#include "emulator/machine/units/operand_descriptor.h"
 #include "emulator/program/program.h"
 
 namespace flashback::emulator {
