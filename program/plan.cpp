@@ -1,7 +1,6 @@
 // `flashback plan`: what would be launched for a problem, and where its tiles live, without launching it.
 #include <fmt/format.h>
 
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "attention/launch.h"
