@@ -86,6 +86,11 @@ void Cta::finish() {
   if (launch_->reductions != nullptr) launch_->reductions->finish(number_, std::exchange(log_, {}));
 }
 
+void Cta::fault_stuck() const {
+  if (launch_->observer != nullptr) launch_->observer->stuck(*this);
+  throw Fault(describe_waits());
+}
+
 std::uint64_t Cta::executed() const {
   std::uint64_t sum = 0;
   for (const Warp& warp : warps_) sum += warp.executed();
@@ -99,6 +104,7 @@ bool Cta::warp_ran(Warp& warp) {
   warp.pending_loads.clear();
   warp.products.pending.clear();  // whoever does not wait for a product does not get it
   barriers.warp_exited();
+  if (launch_->observer != nullptr) launch_->observer->warp_ended(warp);
   --live_warps_;
   return true;
 }

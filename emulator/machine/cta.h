@@ -28,6 +28,7 @@ class Cta {
   // ---- for bodies and units
 
   const LaunchState& launch() const { return *launch_; }
+  Observer* observer() const { return launch_->observer; }  // null: nobody watches
   Dim3 index() const { return index_; }
   std::uint64_t number() const { return number_; }  // in start order
   const std::vector<Warp>& warps() const { return warps_; }
@@ -69,8 +70,8 @@ class Cta {
   void start(const LaunchState& launch, Dim3 index, std::uint64_t number);
   // Lets each warp run until it waits; then, if none moved, lets one piece of asynchronous work take effect.
   Progress sweep();
-  // One sentence a warp: where it is and what it waits for.
-  std::string describe_waits() const;
+  // No warp can go on: faults with one sentence a warp, where it is and what it waits for.
+  [[noreturn]] void fault_stuck() const;
   // After the last sweep, and after a fault: hands over what is left of the log.
   void finish();
   std::uint64_t executed() const;
@@ -85,6 +86,7 @@ class Cta {
   void run_out();
   bool warp_ran(Warp& warp);
   std::string describe(const Wait& wait) const;
+  std::string describe_waits() const;
 
   const LaunchState* launch_ = nullptr;
   Dim3 index_;

@@ -88,7 +88,7 @@ GridTotals run_independent(LaunchState& launch, int threads, CtaPool& pool) {
         Cta::Progress progress;
         while ((progress = cta.sweep()) == Cta::Progress::kMoved) {
         }
-        if (progress == Cta::Progress::kStuck) throw Fault(cta.describe_waits());
+        if (progress == Cta::Progress::kStuck) cta.fault_stuck();
         add(totals[worker], cta);
       } catch (...) {
         failure.note(number, std::current_exception());
@@ -149,7 +149,7 @@ GridTotals run_together(LaunchState& launch, CtaPool& pool) {
         running.erase(running.begin() + static_cast<std::ptrdiff_t>(r));
       }
     }
-    if (!moved) throw Fault(running.front()->describe_waits());
+    if (!moved) running.front()->fault_stuck();
   }
   return totals;
 }

@@ -88,6 +88,22 @@ class AlignedBytes {
   std::vector<std::byte> memory_;
 };
 
+// The span of a launch that somebody watches.
+class ObservedLaunch {
+ public:
+  ObservedLaunch(Observer* observer, const Program& program) : observer_(observer) {
+    if (observer_ != nullptr) observer_->launch_began(program);
+  }
+  ObservedLaunch(const ObservedLaunch&) = delete;
+  ObservedLaunch& operator=(const ObservedLaunch&) = delete;
+  ~ObservedLaunch() {
+    if (observer_ != nullptr) observer_->launch_ended();
+  }
+
+ private:
+  Observer* observer_;
+};
+
 // PTX text, decoded entry by entry at first use.
 class LoadedModule {
  public:
@@ -163,10 +179,8 @@ Status Machine::launch(std::string_view ptx, const Launch& launch, const GlobalM
 
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   int threads = options.threads > 0 ? options.threads : std::max(1, cores);
-  if (options.observer != nullptr) {
-    threads = 1;
-    options.observer->launch_began(*state.program);
-  }
+  const ObservedLaunch observed(options.observer, *state.program);
+  if (options.observer != nullptr) threads = 1;
   try {
     const GridTotals totals = run_grid(state, threads, state_->ctas);
     state_->statistics.warp_instructions += totals.warp_instructions;

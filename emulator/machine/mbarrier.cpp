@@ -91,8 +91,12 @@ void Mbarrier::add_pending(std::uint32_t count) {
   store(counts);
 }
 
+std::uint32_t Mbarrier::phase() const {
+  return load().phase;
+}
+
 bool Mbarrier::phase_done(std::uint32_t parity) const {
-  return load().phase != (parity & 1);
+  return phase() != (parity & 1);
 }
 
 std::string Mbarrier::describe() const {

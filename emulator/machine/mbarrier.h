@@ -26,6 +26,7 @@ class Mbarrier {
   void complete(std::uint32_t bytes);           // bytes that came
   void add_pending(std::uint32_t count);        // cp.async.mbarrier.arrive without .noinc
   bool phase_done(std::uint32_t parity) const;  // the phase of this parity is over
+  std::uint32_t phase() const;                  // parity of the one under way
   std::uint64_t bits() const;
   bool initialised() const { return bits() != kUninitialised; }
   std::string describe() const;  // "phase 1, 3 of 8 arrivals pending, 4096 bytes to come"

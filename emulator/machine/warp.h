@@ -91,10 +91,13 @@ class Warp {
   struct PendingLoad {
     const Step* step;
     std::uint32_t column;
+    std::uint64_t operation = 0;
+    bool is_copied = false;  // it has taken effect, and is kept until the warp could know: for the observer
   };
   struct PendingStore {
     std::uint32_t column;
     std::vector<std::uint32_t> values;  // 32 lanes a column
+    std::uint64_t operation = 0;
   };
   std::vector<PendingLoad> pending_loads;
   std::vector<PendingStore> pending_stores;

@@ -114,6 +114,32 @@ std::byte* check_generic(Warp& warp, const Step& step, const std::uint64_t* at, 
   return host(span.lowest);
 }
 
+void tell_access(Warp& warp, const Step& step, MemorySpace space, const std::uint64_t* at,
+                 std::uint32_t bytes, LaneMask mask, Use use) {
+  Cta& cta = warp.cta();
+  LaneAccess access;
+  access.use = use;
+  access.lanes = mask;
+  access.bytes = bytes;
+  access.addresses = at;
+  std::uint64_t in_window[32];
+  if (space == MemorySpace::kShared) {
+    access.owner = &cta;
+  } else if (space == MemorySpace::kGeneric) {
+    const std::uint64_t first = at[std::countr_zero(mask)];
+    if (in_shared_window(first)) {
+      access.owner = &cta;
+      each(mask, [&](int l) { in_window[l] = at[l] - kSharedWindow; });
+      access.addresses = in_window;
+    } else if (warp.local_holds(first, bytes) || is_parameter(warp, first, bytes)) {
+      return;
+    }
+  } else if (space != MemorySpace::kGlobal) {
+    return;
+  }
+  cta.observer()->accessed(warp, step, access);
+}
+
 bool is_mixed(const Warp& warp, const Step& step, LaneMask mask) {
   const std::uint64_t* address = warp.lanes<std::uint64_t>(step.a);
   LaneMask shared = 0;

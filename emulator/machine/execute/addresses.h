@@ -8,6 +8,7 @@
 
 #include "emulator/machine/address_space.h"
 #include "emulator/machine/cta.h"
+#include "emulator/machine/observer.h"
 #include "emulator/machine/warp.h"
 
 namespace flashback::emulator {
@@ -46,10 +47,15 @@ std::byte* check_generic(Warp& warp, const Step& step, const std::uint64_t* at, 
 void check_alignment(const Warp& warp, const Step& step, const std::uint64_t* at, std::uint32_t bytes,
                      LaneMask mask);
 
+// Tells the observer of a checked access; of parameters and of memory that is a lane's own there is nothing
+// to tell.
+void tell_access(Warp& warp, const Step& step, MemorySpace space, const std::uint64_t* at,
+                 std::uint32_t bytes, LaneMask mask, Use use);
+
 // The `bytes` that each lane accesses at the address register step.a plus the displacement. Width: type of
 // the register. In generic space all lanes must be in the same window; `is_mixed` tells beforehand.
 template <MemorySpace space, class Width>
-inline Access resolve(Warp& warp, const Step& step, std::uint32_t bytes, LaneMask mask) {
+inline Access resolve(Warp& warp, const Step& step, std::uint32_t bytes, LaneMask mask, Use use) {
   Access access;
   std::uint64_t* at = access.offset;
   const Width* address = warp.lanes<Width>(step.a);
@@ -87,6 +93,8 @@ inline Access resolve(Warp& warp, const Step& step, std::uint32_t bytes, LaneMas
     access.base = check_parameter(warp, step, at, span, bytes, mask);
   if constexpr (space == MemorySpace::kGeneric)
     access.base = check_generic(warp, step, at, span, bytes, mask);
+  if (warp.cta().observer() != nullptr) [[unlikely]]
+    tell_access(warp, step, space, at, bytes, mask, use);
   access.pattern = span.uniform       ? Pattern::kUniform
                    : span.consecutive ? Pattern::kConsecutive
                                       : Pattern::kScattered;

@@ -58,11 +58,12 @@ void atomic(Warp& warp, const Step& step, LaneMask mask) {
   };
   if (space == MemorySpace::kGeneric) {
     for (LaneMask rest = mask; rest != 0; rest &= rest - 1) {
-      one(resolve<space, Width>(warp, step, sizeof(T), rest & -rest), std::countr_zero(rest));
+      one(resolve<space, Width>(warp, step, sizeof(T), rest & -rest, Use::kReadWrite),
+          std::countr_zero(rest));
     }
     return;
   }
-  const Access access = resolve<space, Width>(warp, step, sizeof(T), mask);
+  const Access access = resolve<space, Width>(warp, step, sizeof(T), mask, Use::kReadWrite);
   for (LaneMask rest = mask; rest != 0; rest &= rest - 1) one(access, std::countr_zero(rest));
 }
 

@@ -7,7 +7,7 @@
 #include "emulator/machine/cta.h"
 #include "emulator/machine/execute/lanes.h"
 #include "emulator/machine/execute/shared_address.h"
-#include "emulator/machine/mbarrier.h"
+#include "emulator/machine/mbarrier_access.h"
 #include "emulator/program/instruction_set.h"
 
 namespace flashback::emulator {
@@ -39,7 +39,10 @@ std::uint32_t arrive_at(Warp& warp, const Step& step, std::uint32_t id, LaneMask
     threads = uniform(warp, step, step.b, mask, "thread counts");
     if (threads == 0) warp.fault(step, "a barrier for 0 threads; the count must be a multiple of 32 above 0");
   }
-  return warp.cta().barriers.arrive(id, threads, trues);
+  const std::uint32_t generation = warp.cta().barriers.arrive(id, threads, trues);
+  if (Observer* observer = warp.cta().observer()) [[unlikely]]
+    observer->barrier_joined(warp, step, id, threads, generation);
+  return generation;
 }
 
 // True once the barrier is passed; else the instruction is put off, its arrival noted.
@@ -50,7 +53,11 @@ bool pass(Warp& warp, const Step& step, LaneMask mask, std::uint32_t* id, LaneMa
   const std::uint32_t generation =
       arrived ? warp.waited().when
               : arrive_at(warp, step, *id, mask, static_cast<std::uint32_t>(std::popcount(trues & mask)));
-  if (warp.cta().barriers.passed(*id, generation)) return true;
+  if (warp.cta().barriers.passed(*id, generation)) {
+    if (Observer* observer = warp.cta().observer()) [[unlikely]]
+      observer->barrier_passed(warp, step, *id, generation);
+    return true;
+  }
   warp.wait_here({Wait::Kind::kBarrier, *id, generation});
   return false;
 }
@@ -85,8 +92,14 @@ void barrier_vote(Warp& warp, const Step& step, LaneMask mask) {
 // ---- mbarriers. Width: type of the address register
 
 template <class Width>
-Mbarrier object(Warp& warp, const Step& step, int lane) {
-  return Mbarrier(shared_object<Width>(warp, step, step.a, step.immediate, lane, 8, "an mbarrier"));
+std::uint32_t object_address(const Warp& warp, const Step& step, int lane) {
+  return shared_address<Width>(warp, step, step.a, step.immediate, lane);
+}
+
+template <class Width>
+MbarrierAccess object(Warp& warp, const Step& step, int lane) {
+  shared_object<Width>(warp, step, step.a, step.immediate, lane, 8, "an mbarrier");
+  return {warp.cta(), object_address<Width>(warp, step, lane), {&warp, &step, LaneMask{1} << lane}};
 }
 
 template <class Width, class F>
@@ -101,14 +114,14 @@ template <class Width>
 struct Init {
   static void body(Warp& warp, const Step& step, LaneMask mask) {
     const std::uint32_t* count = warp.lanes<std::uint32_t>(step.b);
-    each_object<Width>(warp, step, mask, [&](Mbarrier barrier, int l) { barrier.init(count[l]); });
+    each_object<Width>(warp, step, mask, [&](MbarrierAccess barrier, int l) { barrier.init(count[l]); });
   }
 };
 
 template <class Width>
 struct Invalidate {
   static void body(Warp& warp, const Step& step, LaneMask mask) {
-    each_object<Width>(warp, step, mask, [](Mbarrier barrier, int) { barrier.invalidate(); });
+    each_object<Width>(warp, step, mask, [](MbarrierAccess barrier, int) { barrier.invalidate(); });
   }
 };
 
@@ -118,7 +131,7 @@ struct Arrive {
   static void body(Warp& warp, const Step& step, LaneMask mask) {
     const std::uint32_t* count = step.b == kNone ? nullptr : warp.lanes<std::uint32_t>(step.b);
     std::uint64_t* state = step.d == kNone ? nullptr : warp.lanes<std::uint64_t>(step.d);
-    each_object<Width>(warp, step, mask, [&](Mbarrier barrier, int l) {
+    each_object<Width>(warp, step, mask, [&](MbarrierAccess barrier, int l) {
       if (state != nullptr) state[l] = barrier.bits();
       barrier.arrive(count == nullptr ? 1 : count[l]);
     });
@@ -130,7 +143,7 @@ struct ExpectAndArrive {
   static void body(Warp& warp, const Step& step, LaneMask mask) {
     const std::uint32_t* bytes = warp.lanes<std::uint32_t>(step.b);
     std::uint64_t* state = step.d == kNone ? nullptr : warp.lanes<std::uint64_t>(step.d);
-    each_object<Width>(warp, step, mask, [&](Mbarrier barrier, int l) {
+    each_object<Width>(warp, step, mask, [&](MbarrierAccess barrier, int l) {
       if (state != nullptr) state[l] = barrier.bits();
       barrier.expect_and_arrive(bytes[l]);
     });
@@ -141,7 +154,7 @@ template <class Width>
 struct Expect {
   static void body(Warp& warp, const Step& step, LaneMask mask) {
     const std::uint32_t* bytes = warp.lanes<std::uint32_t>(step.b);
-    each_object<Width>(warp, step, mask, [&](Mbarrier barrier, int l) { barrier.expect(bytes[l]); });
+    each_object<Width>(warp, step, mask, [&](MbarrierAccess barrier, int l) { barrier.expect(bytes[l]); });
   }
 };
 
@@ -149,17 +162,34 @@ template <class Width>
 struct Complete {
   static void body(Warp& warp, const Step& step, LaneMask mask) {
     const std::uint32_t* bytes = warp.lanes<std::uint32_t>(step.b);
-    each_object<Width>(warp, step, mask, [&](Mbarrier barrier, int l) { barrier.complete(bytes[l]); });
+    each_object<Width>(warp, step, mask, [&](MbarrierAccess barrier, int l) { barrier.complete(bytes[l]); });
   }
 };
+
+// Tells the observer whose wait succeeded: lanes with the same object and parity together.
+template <class Width, class F>
+void tell_waited(Warp& warp, const Step& step, LaneMask done, F&& parity_of) {
+  while (done != 0) {
+    const int first = std::countr_zero(done);
+    const std::uint32_t address = object_address<Width>(warp, step, first), parity = parity_of(first);
+    LaneMask same = 0;
+    each_lane(done, [&](int l) {
+      same |= LaneMask{object_address<Width>(warp, step, l) == address && parity_of(l) == parity} << l;
+    });
+    MbarrierAccess(warp.cta(), address, {&warp, &step, same}).waited(parity);
+    done &= ~same;
+  }
+}
 
 // Lanes whose phase is over. `parity_of(lane)`: of the phase that is waited for.
 template <class Width, class F>
 LaneMask phases_done(Warp& warp, const Step& step, LaneMask mask, F&& parity_of) {
   LaneMask done = 0;
-  each_object<Width>(warp, step, mask, [&](Mbarrier barrier, int l) {
+  each_object<Width>(warp, step, mask, [&](MbarrierAccess barrier, int l) {
     done |= LaneMask{barrier.phase_done(parity_of(l))} << l;
   });
+  if (warp.cta().observer() != nullptr) [[unlikely]]
+    tell_waited<Width>(warp, step, done, parity_of);
   return done;
 }
 

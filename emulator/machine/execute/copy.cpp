@@ -9,7 +9,8 @@
 #include "emulator/machine/cta.h"
 #include "emulator/machine/execute/lanes.h"
 #include "emulator/machine/execute/shared_address.h"
-#include "emulator/machine/mbarrier.h"
+#include "emulator/machine/mbarrier_access.h"
+#include "emulator/machine/units/footprint.h"
 #include "emulator/program/instruction_set.h"
 
 namespace flashback::emulator {
@@ -32,10 +33,26 @@ Issuer issuer(const Warp& warp, const Step& step, int lane) {
   return {&step, static_cast<std::uint8_t>(warp.index()), static_cast<std::uint8_t>(lane)};
 }
 
+std::uint64_t announce(const Warp& warp, const Transfer& transfer) {
+  const std::uint32_t bytes = transfer.tiled ? transfer.map.box_bytes() : transfer.bytes;
+  const LaneMask lane = LaneMask{1} << transfer.by.lane;
+  const Step& step = *transfer.by.step;
+  switch (transfer.kind) {
+    case Kind::kLoad:
+      return announce(warp, step, lane, Operation::Kind::kBulkLoad, bytes, &warp.cta(), transfer.mbarrier);
+    case Kind::kStore:
+      return announce(warp, step, lane, Operation::Kind::kBulkStore, bytes);
+    case Kind::kReduce:
+      return announce(warp, step, lane, Operation::Kind::kBulkReduce, bytes);
+  }
+  return 0;
+}
+
 void issue(Warp& warp, Transfer& transfer) {
   Cta& cta = warp.cta();
   if (transfer.kind != Kind::kLoad) transfer.group = cta.work.bulk_group(transfer.by.warp, transfer.by.lane);
   check(cta, transfer);
+  transfer.by.operation = announce(warp, transfer);
   cta.work.submit(transfer);
 }
 
@@ -182,6 +199,7 @@ void copy_elements(Warp& warp, const Step& step, LaneMask mask) {
                                    copies.from_bytes[l], copies.global[l]));
     }
   });
+  copies.by.operation = announce(warp, step, mask, Operation::Kind::kCopy, copies.bytes);
   cta.work.submit(copies);
 }
 
@@ -194,10 +212,13 @@ void arrive_after_copies(Warp& warp, const Step& step, LaneMask mask) {
   arrivals.mask = mask;
   arrivals.is_arrival = true;
   each_lane(mask, [&](int l) {
-    std::byte* word = shared_object<std::uint32_t>(warp, step, step.a, step.immediate, l, 8, "an mbarrier");
+    shared_object<std::uint32_t>(warp, step, step.a, step.immediate, l, 8, "an mbarrier");
     arrivals.shared[l] = shared_at(warp, step, step.a, step.immediate, l);
-    if (kIncrements) Mbarrier(word).add_pending(1);
+    if (kIncrements)
+      MbarrierAccess(warp.cta(), arrivals.shared[l], {&warp, &step, LaneMask{1} << l}).add_pending(1);
   });
+  arrivals.by.operation = announce(warp, step, mask, Operation::Kind::kCopyArrival, 0, &warp.cta(),
+                                   arrivals.shared[arrivals.by.lane]);
   warp.cta().work.submit(arrivals);
 }
 

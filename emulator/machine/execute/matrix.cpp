@@ -6,6 +6,7 @@
 #include "emulator/machine/cta.h"
 #include "emulator/machine/execute/lanes.h"
 #include "emulator/machine/execute/shared_address.h"
+#include "emulator/machine/units/footprint.h"
 #include "emulator/program/instruction_set.h"
 
 namespace flashback::emulator {
@@ -36,6 +37,7 @@ void multiply(Warp& warp, const Step& step, LaneMask mask) {
   }
   operation.accumulate = (warp.predicate(step.list[4]) >> lane & 1) != 0;
   check(warp.cta(), operation);
+  operation.by.operation = announce(warp, step, LaneMask{1} << lane, Operation::Kind::kProduct);
   warp.cta().work.submit(operation);
 }
 
@@ -48,6 +50,8 @@ struct Commit {
     operation.kind = MatrixOperation::Kind::kCommit;
     operation.mbarrier = shared_address<Width>(warp, step, step.a, step.immediate, lane);
     check(warp.cta(), operation);
+    operation.by.operation = announce(warp, step, LaneMask{1} << lane, Operation::Kind::kCommit, 0,
+                                      &warp.cta(), operation.mbarrier);
     warp.cta().work.submit(operation);
   }
 };

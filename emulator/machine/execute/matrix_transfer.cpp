@@ -5,6 +5,7 @@
 
 #include "emulator/machine/execute/shared_address.h"
 #include "emulator/machine/execute/whole_warp.h"
+#include "emulator/machine/observer.h"
 #include "emulator/program/instruction_set.h"
 
 namespace flashback::emulator {
@@ -33,9 +34,28 @@ std::byte* row_of(Warp& warp, const Step& step, int matrix, int row) {
                               "a row of a matrix");
 }
 
+// Tells the observer that each lane's row of 16 bytes is accessed.
+template <class Width>
+void tell_rows(Warp& warp, const Step& step, Use use) {
+  if (warp.cta().observer() == nullptr) [[likely]]
+    return;
+  std::uint64_t addresses[32];
+  LaneAccess access;
+  access.owner = &warp.cta();
+  access.use = use;
+  access.bytes = kRowBytes;
+  access.addresses = addresses;
+  for (int l = 0; l < kSize * step.list_size; ++l) {
+    access.lanes |= LaneMask{1} << l;
+    addresses[l] = shared_address<Width>(warp, step, step.a, step.immediate, l);
+  }
+  warp.cta().observer()->accessed(warp, step, access);
+}
+
 template <class Width, bool transposed>
 void load(Warp& warp, const Step& step, LaneMask) {
   if (!whole_warp(warp, step)) return;
+  tell_rows<Width>(warp, step, Use::kRead);
   std::uint32_t words[4][32];  // the address register may be among the destinations
   for (int i = 0; i < step.list_size; ++i) {
     Matrix matrix;
@@ -55,6 +75,7 @@ void load(Warp& warp, const Step& step, LaneMask) {
 template <class Width, bool transposed>
 void store(Warp& warp, const Step& step, LaneMask) {
   if (!whole_warp(warp, step)) return;
+  tell_rows<Width>(warp, step, Use::kWrite);
   for (int i = 0; i < step.list_size; ++i) {
     const std::uint32_t* words = warp.lanes<std::uint32_t>(step.list[i]);
     Matrix matrix;

@@ -37,7 +37,7 @@ void load(Warp& warp, const Step& step, LaneMask mask) {
   }
   const Registers to(step);
   const auto bytes = static_cast<std::uint32_t>(to.count * sizeof(M));
-  const Access access = resolve<space, Width>(warp, step, bytes, mask);
+  const Access access = resolve<space, Width>(warp, step, bytes, mask, Use::kRead);
   for (int j = 0; j < to.count; ++j) {
     if (to.slots[j] == kNone) continue;
     R* d = warp.lanes<R>(to.slots[j]);
@@ -80,7 +80,7 @@ void store(Warp& warp, const Step& step, LaneMask mask) {
   const Slot* slots = is_scalar ? &step.b : step.list;
   const int count = is_scalar ? 1 : step.list_size;
   const auto bytes = static_cast<std::uint32_t>(count * sizeof(M));
-  const Access access = resolve<space, Width>(warp, step, bytes, mask);
+  const Access access = resolve<space, Width>(warp, step, bytes, mask, Use::kWrite);
   if (access.pattern == Pattern::kConsecutive && count == 1) {
     const R* from = warp.lanes<R>(slots[0]);
     for (int l = 0; l < 32; ++l) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -10,6 +11,7 @@
 #include "emulator/machine/execute/lanes.h"
 #include "emulator/machine/execute/shared_address.h"
 #include "emulator/machine/execute/whole_warp.h"
+#include "emulator/machine/units/footprint.h"
 #include "emulator/program/instruction_set.h"
 
 namespace flashback::emulator {
@@ -47,6 +49,12 @@ struct Allocate {
       return;
     }
     std::memcpy(to, &first, sizeof first);
+    if (Observer* observer = warp.cta().observer()) [[unlikely]] {
+      std::uint64_t addresses[32];
+      std::fill_n(addresses, 32, shared_address<Width>(warp, step, step.a, step.immediate, 0));
+      observer->accessed(warp, step, {&warp.cta(), Use::kWrite, kAllLanes, sizeof first, addresses});
+      observer->columns_allocated(warp, step, first, columns);
+    }
   }
 };
 
@@ -59,6 +67,8 @@ void deallocate(Warp& warp, const Step& step, LaneMask) {
                fmt::format("{} columns from tensor memory address {:#010x} on, which are not all allocated",
                            columns, address));
   }
+  if (Observer* observer = warp.cta().observer()) [[unlikely]]
+    observer->columns_released(warp, step, address & 0xffff, columns);
 }
 
 void relinquish(Warp& warp, const Step& step, LaneMask) {
@@ -82,25 +92,41 @@ std::uint32_t first_column(const Warp& warp, const Step& step) {
   return column;
 }
 
+// Number of a load or store that is issued now, whose access is known at once.
+std::uint64_t announce(const Warp& warp, const Step& step, Operation::Kind kind, std::uint32_t column) {
+  const std::uint64_t number = announce(warp, step, kAllLanes, kind);
+  if (number == 0) [[likely]]
+    return 0;
+  const Use use = kind == Operation::Kind::kTensorLoad ? Use::kRead : Use::kWrite;
+  ColumnAccess access{number, &warp.cta(), use, column, step.list_size};
+  access.lanes[warp.index() % 4] = kAllLanes;
+  warp.cta().observer()->accessed(access);
+  return number;
+}
+
 void load(Warp& warp, const Step& step, LaneMask) {
   if (!whole_warp(warp, step)) return;
-  warp.pending_loads.push_back({&step, first_column(warp, step)});
-  if (warp.cta().work.at_once()) complete_newest_load(warp);
+  const std::uint32_t column = first_column(warp, step);
+  warp.pending_loads.push_back({&step, column, announce(warp, step, Operation::Kind::kTensorLoad, column)});
+  if (warp.cta().work.at_once()) copy_newest_load(warp);
 }
 
 void store(Warp& warp, const Step& step, LaneMask) {
   if (!whole_warp(warp, step)) return;
   Cta& cta = warp.cta();
   const std::uint32_t column = first_column(warp, step);
+  const std::uint64_t operation = announce(warp, step, Operation::Kind::kTensorStore, column);
   if (cta.work.at_once()) {
     const int first_lane = 32 * (warp.index() % 4);
     for (std::uint32_t j = 0; j < step.list_size; ++j) {
       std::memcpy(*cta.tensor_memory.column(column + j) + first_lane, warp.lanes<std::uint32_t>(step.list[j]),
                   128);
     }
+    if (operation != 0) [[unlikely]]
+      warp.pending_stores.push_back({column, {}, operation});
     return;
   }
-  Warp::PendingStore pending{column, std::vector<std::uint32_t>(std::size_t{32} * step.list_size)};
+  Warp::PendingStore pending{column, std::vector<std::uint32_t>(std::size_t{32} * step.list_size), operation};
   for (std::uint32_t j = 0; j < step.list_size; ++j) {
     std::memcpy(pending.values.data() + 32 * j, warp.lanes<std::uint32_t>(step.list[j]), 128);
   }

@@ -6,6 +6,7 @@
 
 #include "emulator/machine/cta.h"
 #include "emulator/machine/execute/whole_warp.h"
+#include "emulator/machine/units/footprint.h"
 #include "emulator/program/instruction_set.h"
 
 namespace flashback::emulator {
@@ -42,6 +43,7 @@ void multiply(Warp& warp, const Step& step, LaneMask mask) {
   }
   product.accumulate = accumulate != 0;
   product.group = warp.products.groups;
+  product.operation = announce(warp, step, kAllLanes, Operation::Kind::kWarpProduct);
   warp.cta().warpgroups[static_cast<std::size_t>(warp.index()) / 4].issued(warp.index() % 4, product);
   if (warp.index() % 4 == 0) warp.cta().work.count_matrix_instruction();
   warp.products.pending.push_back(product);

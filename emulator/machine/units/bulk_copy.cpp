@@ -5,7 +5,8 @@
 #include <cstring>
 
 #include "emulator/machine/cta.h"
-#include "emulator/machine/mbarrier.h"
+#include "emulator/machine/mbarrier_access.h"
+#include "emulator/machine/units/footprint.h"
 #include "emulator/machine/units/transfer.h"
 #include "emulator/machine/units/work_queue.h"
 
@@ -28,7 +29,21 @@ void check_bytes(Cta& cta, const Transfer& transfer) {
   }
 }
 
+void tell_bytes(Cta& cta, const Transfer& transfer) {
+  Observer& observer = *cta.observer();
+  const ByteRange shared{transfer.shared, transfer.bytes}, global{transfer.global, transfer.bytes};
+  const bool is_load = transfer.kind == Transfer::Kind::kLoad;
+  const Use global_use = is_load                                   ? Use::kRead
+                         : transfer.kind == Transfer::Kind::kStore ? Use::kWrite
+                                                                   : Use::kReadWrite;
+  const std::uint64_t operation = transfer.by.operation;
+  observer.accessed(OperationAccess{operation, &cta, is_load ? Use::kWrite : Use::kRead, {&shared, 1}});
+  observer.accessed(OperationAccess{operation, nullptr, global_use, {&global, 1}});
+}
+
 void copy_bytes(Cta& cta, const Transfer& transfer) {
+  if (cta.observer() != nullptr) [[unlikely]]
+    tell_bytes(cta, transfer);
   std::byte* shared = cta.shared(transfer.shared);
   auto* global = reinterpret_cast<std::byte*>(transfer.global);
   switch (transfer.kind) {
@@ -59,24 +74,49 @@ void check(Cta& cta, const Transfer& transfer) {
   cta.shared(transfer.mbarrier, 8, "an mbarrier");
 }
 
+MbarrierUser user_of(Cta& cta, const Issuer& by) {
+  return {&cta.warps()[by.warp], by.step, LaneMask{1} << by.lane, by.operation};
+}
+
 void perform(Cta& cta, const Transfer& transfer) {
   if (transfer.tiled) {
     copy_box(cta, transfer);
   } else {
     copy_bytes(cta, transfer);
   }
+  if (cta.observer() != nullptr) [[unlikely]]
+    cta.observer()->ended(transfer.by.operation);
   if (transfer.kind != Transfer::Kind::kLoad) return;
   // The whole box counts, also what lies out of bounds.
   const std::uint32_t bytes = transfer.tiled ? transfer.map.box_bytes() : transfer.bytes;
-  Mbarrier(cta.shared(transfer.mbarrier)).complete(bytes);
+  MbarrierAccess(cta, transfer.mbarrier, user_of(cta, transfer.by)).complete(bytes);
 }
 
+namespace {
+
+void tell_elements(Cta& cta, const ElementCopies& copies) {
+  Observer& observer = *cta.observer();
+  Footprint shared, global;
+  for (LaneMask rest = copies.mask; rest != 0 && !copies.is_arrival; rest &= rest - 1) {
+    const int l = std::countr_zero(rest);
+    shared.add(copies.shared[l], copies.bytes);
+    global.add(copies.global[l], copies.from_bytes[l]);
+  }
+  shared.tell(observer, copies.by.operation, &cta, Use::kWrite);
+  global.tell(observer, copies.by.operation, nullptr, Use::kRead);
+  observer.ended(copies.by.operation);
+}
+
+}  // namespace
+
 void perform(Cta& cta, const ElementCopies& copies) {
+  if (cta.observer() != nullptr) [[unlikely]]
+    tell_elements(cta, copies);
   for (LaneMask rest = copies.mask; rest != 0; rest &= rest - 1) {
     const int l = std::countr_zero(rest);
     std::byte* shared = cta.shared(copies.shared[l]);
     if (copies.is_arrival) {
-      Mbarrier(shared).arrive(1);
+      MbarrierAccess(cta, copies.shared[l], user_of(cta, copies.by)).arrive(1);
       continue;
     }
     if (copies.from_bytes[l] != 0) {

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "emulator/machine/cta.h"
+#include "emulator/machine/units/footprint.h"
 #include "emulator/machine/units/transfer.h"
 
 namespace flashback::emulator {
@@ -48,6 +49,8 @@ class BoxCopy {
           fmt::format("the tensor map reaches {} bytes at global address {:#x}; no allocation holds them",
                       row.inside, row.global));
     }
+    if (cta_.observer() != nullptr) [[unlikely]]
+      note(row);
     switch (transfer_.kind) {
       case Transfer::Kind::kLoad:
         load(row);
@@ -61,7 +64,24 @@ class BoxCopy {
     }
   }
 
+  // To be called after the last row, when somebody watches.
+  void tell() {
+    Observer& observer = *cta_.observer();
+    const bool is_load = transfer_.kind == Transfer::Kind::kLoad;
+    const Use global_use = is_load                                    ? Use::kRead
+                           : transfer_.kind == Transfer::Kind::kStore ? Use::kWrite
+                                                                      : Use::kReadWrite;
+    shared_.tell(observer, transfer_.by.operation, &cta_, is_load ? Use::kWrite : Use::kRead);
+    global_.tell(observer, transfer_.by.operation, nullptr, global_use);
+  }
+
  private:
+  // Chunks that are exchanged stay within 128 bytes of their row, or of rows beside it that are copied too.
+  void note(const Row& row) {
+    if (transfer_.kind == Transfer::Kind::kLoad || row.inside != 0) shared_.add(row.shared, row.bytes);
+    global_.add(row.global, row.inside);
+  }
+
   std::byte* chunk(std::uint32_t address) { return cta_.shared(address ^ (address >> 7 & mask_) << 4); }
 
   void load(const Row& row) {
@@ -100,6 +120,7 @@ class BoxCopy {
   Cta& cta_;
   const Transfer& transfer_;
   const std::uint32_t mask_;
+  Footprint shared_, global_;  // for the observer
 };
 
 }  // namespace
@@ -150,6 +171,8 @@ void copy_box(Cta& cta, const Transfer& transfer) {
     while (d < map.rank && ++i[d] == map.box[d]) i[d++] = 0;
     if (d >= map.rank) break;
   }
+  if (cta.observer() != nullptr) [[unlikely]]
+    copy.tell();
 }
 
 }  // namespace flashback::emulator

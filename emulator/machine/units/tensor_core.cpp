@@ -6,7 +6,8 @@
 #include <cstring>
 
 #include "emulator/machine/cta.h"
-#include "emulator/machine/mbarrier.h"
+#include "emulator/machine/mbarrier_access.h"
+#include "emulator/machine/units/footprint.h"
 #include "emulator/machine/units/matrix_arithmetic.h"
 #include "emulator/machine/units/operand_chunks.h"
 
@@ -181,6 +182,35 @@ void multiply(Cta& cta, const MatrixOperation& operation) {
   kept.restore();
 }
 
+// What a product accesses.
+void tell(Cta& cta, const MatrixOperation& operation) {
+  Observer& observer = *cta.observer();
+  const std::uint64_t number = operation.by.operation;
+  const MatrixShape shape = decode_instruction_descriptor(operation.instruction);
+  // Lanes of a scattered M = 64: the lower half of each quarter.
+  const LaneMask lanes = shape.m == 128 ? kAllLanes : 0xffffu;
+  const auto columns = [&](std::uint32_t address, int count, Use use) {
+    ColumnAccess access{number, &cta, use, address & 0xffff, static_cast<std::uint32_t>(count)};
+    for (int w = 0; w < 4; ++w) {
+      access.lanes[w] = lanes & ~(use == Use::kRead ? 0 : operation.disabled_lanes[w]);
+    }
+    return access;
+  };
+  const auto operand = [&](std::uint64_t bits, bool mn_major, int extent) {
+    const int lines = mn_major ? kMatrixDepth : extent, elements = mn_major ? extent : kMatrixDepth;
+    Footprint footprint;
+    footprint.add_operand(decode_operand_descriptor(bits), mn_major, lines, elements / kChunkElements);
+    footprint.tell(observer, number, &cta, Use::kRead);
+  };
+  if (operation.a_in_tensor_memory) {
+    observer.accessed(columns(static_cast<std::uint32_t>(operation.a), kMatrixDepth / 2, Use::kRead));
+  } else {
+    operand(operation.a, shape.a_mn_major, shape.m);
+  }
+  operand(operation.b, shape.b_mn_major, shape.n);
+  observer.accessed(columns(operation.d, shape.n, operation.accumulate ? Use::kReadWrite : Use::kWrite));
+}
+
 void check_columns(Cta& cta, std::uint32_t address, int columns, const char* what) {
   const std::uint32_t first = address & 0xffff;
   if (address >> 16 != 0) {
@@ -217,9 +247,15 @@ void check(Cta& cta, const MatrixOperation& operation) {
 
 void perform(Cta& cta, const MatrixOperation& operation) {
   if (operation.kind == MatrixOperation::Kind::kCommit) {
-    Mbarrier(cta.shared(operation.mbarrier)).arrive(1);
+    if (cta.observer() != nullptr) [[unlikely]]
+      cta.observer()->ended(operation.by.operation);
+    MbarrierAccess(cta, operation.mbarrier, user_of(cta, operation.by)).arrive(1);
   } else {
+    if (cta.observer() != nullptr) [[unlikely]]
+      tell(cta, operation);
     multiply(cta, operation);
+    if (cta.observer() != nullptr) [[unlikely]]
+      cta.observer()->ended(operation.by.operation);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "emulator/machine/cta.h"
+#include "emulator/machine/observer.h"
 
 namespace flashback::emulator {
 namespace {
@@ -59,7 +60,7 @@ std::uint32_t TensorMemory::columns_in_use() const {
 
 namespace {
 
-void complete(Warp& warp, const Warp::PendingLoad& load) {
+void copy(Warp& warp, const Warp::PendingLoad& load) {
   const int first_lane = 32 * (warp.index() % 4);
   for (int j = 0; j < load.step->list_size; ++j) {
     const Slot slot = load.step->list[j];
@@ -68,6 +69,16 @@ void complete(Warp& warp, const Warp::PendingLoad& load) {
         *warp.cta().tensor_memory.column(load.column + static_cast<std::uint32_t>(j));
     std::memcpy(warp.lanes<std::uint32_t>(slot), column + first_lane, 32 * sizeof(std::uint32_t));
   }
+}
+
+void end(const Warp& warp, std::uint64_t operation) {
+  if (Observer* observer = warp.cta().observer()) [[unlikely]]
+    observer->ended(operation);
+}
+
+void complete(Warp& warp, const Warp::PendingLoad& load) {
+  if (!load.is_copied) copy(warp, load);
+  end(warp, load.operation);
 }
 
 bool uses(const Step& step, const Step& load) {
@@ -93,9 +104,13 @@ void complete_loads_used_by(Warp& warp, const Step& step) {
   });
 }
 
-void complete_newest_load(Warp& warp) {
-  complete(warp, warp.pending_loads.back());
-  warp.pending_loads.pop_back();
+void copy_newest_load(Warp& warp) {
+  copy(warp, warp.pending_loads.back());
+  if (warp.cta().observer() == nullptr) [[likely]] {
+    warp.pending_loads.pop_back();
+  } else {
+    warp.pending_loads.back().is_copied = true;
+  }
 }
 
 void complete_all_loads(Warp& warp) {
@@ -110,6 +125,7 @@ void complete_all_stores(Warp& warp) {
       std::uint32_t* column = *warp.cta().tensor_memory.column(store.column + static_cast<std::uint32_t>(j));
       std::memcpy(column + first_lane, store.values.data() + 32 * j, 32 * sizeof(std::uint32_t));
     }
+    end(warp, store.operation);
   }
   warp.pending_stores.clear();
 }

@@ -43,7 +43,8 @@ class TensorMemory {
 
 // tcgen05.ld takes effect when one of its registers is used, at the latest: compiled programs rely on that.
 void complete_loads_used_by(Warp& warp, const Step& step);
-void complete_newest_load(Warp& warp);
+// The newest one takes effect now.
+void copy_newest_load(Warp& warp);
 void complete_all_loads(Warp& warp);
 void complete_all_stores(Warp& warp);
 

@@ -14,6 +14,7 @@ class Cta;
 struct Issuer {
   const Step* step = nullptr;
   std::uint8_t warp = 0, lane = 0;
+  std::uint64_t operation = 0;  // its number, for the observer
 };
 
 struct Transfer {
@@ -33,6 +34,9 @@ struct Transfer {
   TensorMap map = {};          // of a box
   std::int32_t coordinates[5] = {};
 };
+
+struct MbarrierUser;
+MbarrierUser user_of(Cta& cta, const Issuer& by);
 
 // Checks of the issue: alignment, ranges, the map. Throws Misuse.
 void check(Cta& cta, const Transfer& transfer);

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "emulator/machine/cta.h"
+#include "emulator/machine/units/footprint.h"
 #include "emulator/machine/units/operand_chunks.h"
 
 namespace flashback::emulator {
@@ -216,11 +217,33 @@ void multiply(Warp& warp, const WarpProduct& product) {
   }
 }
 
+// The shared memory that it reads.
+void tell(Warp& warp, const WarpProduct& product, Observer& observer) {
+  const WarpProductShape shape = WarpProductShape::of(*product.step);
+  Footprint footprint;
+  const auto add = [&](const OperandDescriptor& descriptor, bool mn_major, int extent) {
+    const int lines = mn_major ? kMatrixDepth : extent, elements = mn_major ? extent : kMatrixDepth;
+    footprint.add_operand(descriptor, mn_major, lines, elements / kChunkElements);
+  };
+  if (!shape.a_in_registers) {
+    const int first = warp.index() % 4 * kRows;
+    add(from_element(decode_warpgroup_descriptor(product.a), shape.a_mn_major, first), shape.a_mn_major,
+        kRows);
+  }
+  add(decode_warpgroup_descriptor(product.b), shape.b_mn_major, shape.n);
+  footprint.tell(observer, product.operation, &warp.cta(), Use::kRead);
+}
+
 }  // namespace
 
 void perform(Warp& warp, const WarpProduct& product) {
+  Observer* observer = warp.cta().observer();
   try {
+    if (observer != nullptr) [[unlikely]]
+      tell(warp, product, *observer);
     multiply(warp, product);
+    if (observer != nullptr) [[unlikely]]
+      observer->ended(product.operation);
   } catch (const Misuse& misuse) {
     warp.fault(*product.step, misuse.what());
   }

@@ -34,8 +34,9 @@ struct WarpProductShape {
 struct WarpProduct {
   const Step* step = nullptr;
   bool accumulate = false;
-  std::uint64_t a = 0, b = 0;  // descriptors
-  std::uint32_t group = 0;     // the wgmma-group that it is committed with
+  std::uint64_t a = 0, b = 0;   // descriptors
+  std::uint32_t group = 0;      // the wgmma-group that it is committed with
+  std::uint64_t operation = 0;  // its number, for the observer
 };
 
 // The fields of a descriptor for sm_90a.
