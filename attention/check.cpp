@@ -18,30 +18,31 @@ namespace flashback {
 namespace {
 
 constexpr std::int64_t kMaxGrid = 65535;  // CTAs in y (heads) and z (batch)
-constexpr std::int64_t kMaxRows =
-    (1LL << 31) - 128;  // rows are 32-bit numbers in the kernels, rounded up to a tile
+// The kernels count rows in 32 bits, and add the lengths of both sides and the bounds of a window.
+constexpr std::int64_t kMaxRows = 1 << 30;
 constexpr std::int64_t kMaxStride = (1LL << 39) - 8;  // elements: a tensor map's strides are below 2^40 bytes
-constexpr std::int64_t kVector = 8;                   // elements in 16 bytes
+constexpr std::int64_t kVectorBytes = 16;             // what a thread reads or writes at a time
 
 Status at_least_one(const char* argument, std::int64_t value) {
   if (value >= 1) return {};
   return invalid(fmt::format("{} is {}; it must be at least 1; nearest accepted: 1", argument, value));
 }
 
-Status length(const char* argument, std::int64_t value) {
+Status count(const char* argument, std::int64_t value) {
   if (value < 0)
-    return invalid(fmt::format("{} is {}; it must not be negative; nearest accepted: 1", argument, value));
-  if (value == 0) {
-    return unsupported(
-        fmt::format("{} is 0; sequences without rows are not supported yet; nearest accepted: 1 (with no "
-                    "rows the gradients are empty or zero: skip the call)",
-                    argument));
-  }
+    return invalid(fmt::format("{} is {}; it must not be negative; nearest accepted: 0", argument, value));
   if (value > kMaxRows) {
-    return unsupported(fmt::format("{} is {}; the kernels count rows in 32 bits; nearest accepted: {}",
-                                   argument, value, kMaxRows));
+    return unsupported(fmt::format("{} is {}; the kernels count in 30 bits; nearest accepted: {}", argument,
+                                   value, kMaxRows));
   }
   return {};
+}
+
+Status bound(const char* argument, std::int64_t value) {
+  if (value >= kUnlimited) return {};
+  return invalid(fmt::format(
+      "{} is {}; it must be -1, which is no bound, or a number of keys from 0 on; nearest accepted: -1",
+      argument, value));
 }
 
 Status grid(const char* argument, std::int64_t value) {
@@ -60,26 +61,39 @@ std::int64_t nearest_divisor(std::int64_t heads, std::int64_t wanted) {
   return heads;
 }
 
-// kv_heads divides heads, and equals it where the kernel knows no grouped queries.
-Status key_heads(std::int64_t heads, std::int64_t kv_heads, bool grouped_queries) {
-  if (grouped_queries) {
-    if (heads % kv_heads == 0) return {};
-    return invalid(fmt::format("kv_heads is {}; it must divide heads, which is {}; nearest accepted: {}",
-                               kv_heads, heads, nearest_divisor(heads, kv_heads)));
-  }
-  if (heads % kv_heads != 0) {
-    return invalid(fmt::format(
-        "kv_heads is {}; it must divide heads, which is {}, and grouped queries are not supported "
-        "yet; nearest accepted: {}",
-        kv_heads, heads, heads));
-  }
-  if (heads != kv_heads) {
-    return unsupported(
-        fmt::format("kv_heads is {} and heads is {}; grouped queries are not supported yet, so the two must "
-                    "be equal; nearest accepted: {}",
-                    kv_heads, heads, heads));
+// What of the problem is legal but not among the kernel's features.
+Status features(const Problem& p, const Kernel& kernel) {
+  const Features& has = kernel.features;
+  const struct {
+    bool asked, taken;
+    std::string argument, accepted;
+  } uses[] = {
+      {p.shape.heads != p.shape.kv_heads, has.grouped_queries,
+       fmt::format("kv_heads is {}", p.shape.kv_heads), fmt::format("{}, as many as heads", p.shape.heads)},
+      {p.shape.batch == 0, has.empty, "batch is 0", "1"},
+      {p.shape.seqlen_q == 0, has.empty, "seqlen_q is 0", "1"},
+      {p.shape.seqlen_k == 0, has.empty, "seqlen_k is 0", "1"},
+      {p.q_sequences.packed(), has.ragged, "cu_seqlens_q is given", "NULL"},
+      {p.k_sequences.packed(), has.ragged, "cu_seqlens_k is given", "NULL"},
+      {p.q_sequences.seqused != 0, has.ragged, "seqused_q is given", "NULL"},
+      {p.k_sequences.seqused != 0, has.ragged, "seqused_k is given", "NULL"},
+      {p.tensors.dlse.data != 0, has.dlse, "dlse.data is given", "NULL"},
+      {p.tensors.sink != 0, has.sink, "sink is given", "NULL"},
+      {p.fp32_gradients, has.fp32_gradients, "fp32_gradients is 1", "0"},
+      {p.deterministic, has.deterministic, "deterministic is 1", "0"},
+  };
+  for (const auto& use : uses) {
+    if (!use.asked || use.taken) continue;
+    return unsupported(fmt::format("{}; no backward kernel for {} takes it yet; accepted: {}", use.argument,
+                                   name(kernel.arch), use.accepted));
   }
   return {};
+}
+
+Status key_heads(std::int64_t heads, std::int64_t kv_heads) {
+  if (heads % kv_heads == 0) return {};
+  return invalid(fmt::format("kv_heads is {}; it must divide heads, which is {}; nearest accepted: {}",
+                             kv_heads, heads, nearest_divisor(heads, kv_heads)));
 }
 
 // A Hopper kernel numbers its tiles of keys in 31 bits, and asks for a few more than there are.
@@ -95,17 +109,26 @@ Status tickets(const Shape& shape) {
                   shape.batch, shape.kv_heads, shape.seqlen_k, kMost));
 }
 
-// The workspace is the largest thing whose size is computed here; when it fits 63 bits, so do its parts.
-Status workspace_size(const Shape& shape) {
-  std::int64_t bytes = (shape.seqlen_q + 127) / 128 * 128;
-  bool overflow = false;
-  for (std::int64_t factor : {shape.batch, shape.heads, shape.head_dim + 2, std::int64_t{4}}) {
-    overflow |= __builtin_mul_overflow(bytes, factor, &bytes);
+// The workspace is the largest thing whose size is computed here; when it fits 63 bits, so do its parts. Of
+// each side at most the sums of all its tiles, with two more numbers a row, and twice over for k.
+Status workspace_size(const Problem& p) {
+  const Shape& shape = p.shape;
+  const auto bytes = [&](std::int64_t seqlen, const Sequences& sequences, std::int64_t heads) {
+    std::int64_t n = padded_tiles(seqlen, shape.batch, sequences, 128);
+    bool overflow = false;
+    for (std::int64_t factor : {heads, std::int64_t{128}, 2 * shape.head_dim + 2, std::int64_t{4}})
+      overflow |= __builtin_mul_overflow(n, factor, &n);
+    return overflow ? std::numeric_limits<std::int64_t>::max() : n;
+  };
+  constexpr std::int64_t kMost = 1LL << 61;
+  if (bytes(shape.seqlen_q, p.q_sequences, shape.heads) <= kMost &&
+      bytes(shape.seqlen_k, p.k_sequences, shape.kv_heads) <= kMost) {
+    return {};
   }
-  if (!overflow && bytes <= std::numeric_limits<std::int64_t>::max() - 3 * 256) return {};
   return invalid(fmt::format(
-      "batch {} with heads {} and seqlen_q {} needs more than 2^63 bytes of workspace; split the call",
-      shape.batch, shape.heads, shape.seqlen_q));
+      "batch {} with heads {}, seqlen_q {} and seqlen_k {} needs more than 2^61 bytes of workspace; split "
+      "the call",
+      shape.batch, shape.heads, shape.seqlen_q, shape.seqlen_k));
 }
 
 // Narrows the rows of the kernel table field by field; the first field that leaves none is the one to name.
@@ -164,7 +187,7 @@ Status compiled(const Problem& problem, Arch arch, const Kernel** kernel) {
   Status s = candidates.narrow_arch(arch);
   if (s.ok()) s = candidates.narrow("head_dim", &Kernel::head_dim, problem.shape.head_dim, number);
   if (s.ok()) s = candidates.narrow("dtype", &Kernel::dtype, problem.dtype, word);
-  if (s.ok()) s = candidates.narrow("mask", &Kernel::mask, problem.mask, word);
+  if (s.ok()) s = candidates.narrow("mask", &Kernel::mask, kind_of(problem.mask), word);
   if (s.ok()) s = candidates.narrow_variant("tensor_memory", &Kernel::tensor_memory, problem.tensor_memory);
   if (s.ok()) s = candidates.narrow_variant("signal", &Kernel::signal, problem.signal);
   if (s.ok()) *kernel = candidates.first();
@@ -234,28 +257,56 @@ Status disjoint(const char* tensor, std::vector<Axis> axes, std::int64_t channel
 
 enum class Access { kRead, kWritten };
 
-Status tensor_argument(const char* argument, const Tensor& tensor, std::int64_t rows, std::int64_t heads,
-                       const Shape& shape, Access access) {
-  const std::vector<Axis> axes = {{"batch_stride", shape.batch, tensor.batch_stride},
-                                  {"row_stride", rows, tensor.row_stride},
-                                  {"head_stride", heads, tensor.head_stride}};
-  Status s = address(fmt::format("{}.data", argument), tensor.data, 2 * kVector);
+// One of the tensors: where it is and how far it extends.
+struct Extents {
+  std::int64_t batch, rows, heads, channels;
+
+  bool empty() const { return batch == 0 || rows == 0; }
+};
+
+Extents extents(const Shape& shape, std::int64_t seqlen, const Sequences& sequences, std::int64_t heads) {
+  return {sequences.packed() ? 1 : shape.batch, seqlen, heads, shape.head_dim};
+}
+
+Status tensor_argument(const char* argument, const Tensor& tensor, const Extents& size,
+                       std::int64_t element_bytes, Access access) {
+  if (size.empty()) return {};
+  const std::vector<Axis> axes = {{"batch_stride", size.batch, tensor.batch_stride},
+                                  {"row_stride", size.rows, tensor.row_stride},
+                                  {"head_stride", size.heads, tensor.head_stride}};
+  Status s = address(fmt::format("{}.data", argument), tensor.data, kVectorBytes);
   for (const Axis& axis : axes) {
-    if (s.ok()) s = stride(argument, axis, kVector);
+    if (s.ok()) s = stride(argument, axis, kVectorBytes / element_bytes);
   }
-  if (s.ok()) s = reach(argument, tensor.data, axes, 2);
-  if (s.ok() && access == Access::kWritten) s = disjoint(argument, axes, shape.head_dim);
+  if (s.ok()) s = reach(argument, tensor.data, axes, element_bytes);
+  if (s.ok() && access == Access::kWritten) s = disjoint(argument, axes, size.channels);
   return s;
 }
 
-Status lse_argument(const LseTensor& lse, const Shape& shape) {
-  const std::vector<Axis> axes = {{"batch_stride", shape.batch, lse.batch_stride},
-                                  {"head_stride", shape.heads, lse.head_stride}};
-  Status s = address("lse.data", lse.data, 4);
+Status lse_argument(const char* argument, const LseTensor& lse, const Extents& size) {
+  if (size.empty()) return {};
+  const std::vector<Axis> axes = {{"batch_stride", size.batch, lse.batch_stride},
+                                  {"head_stride", size.heads, lse.head_stride}};
+  Status s = address(fmt::format("{}.data", argument), lse.data, 4);
   for (const Axis& axis : axes) {
-    if (s.ok()) s = stride("lse", axis, 1);
+    if (s.ok()) s = stride(argument, axis, 1);
   }
-  if (s.ok()) s = reach("lse", lse.data, axes, 4);
+  if (s.ok()) s = reach(argument, lse.data, axes, 4);
+  return s;
+}
+
+// Numbers of 4 bytes that a caller may leave out.
+Status numbers(const char* argument, Address data) {
+  return data == 0 ? Status() : address(argument, data, 4);
+}
+
+Status sink_arguments(const Tensors& t) {
+  if (t.sink != 0 && t.dsink == 0)
+    return invalid("dsink is null; it must point to device memory, because sink is given");
+  if (t.sink == 0 && t.dsink != 0)
+    return invalid("dsink is given, but sink is null; accepted: both, or neither");
+  Status s = numbers("sink", t.sink);
+  if (s.ok()) s = numbers("dsink", t.dsink);
   return s;
 }
 
@@ -263,14 +314,16 @@ Status lse_argument(const LseTensor& lse, const Shape& shape) {
 // a start.
 Status separate(const Tensors& t) {
   const std::pair<const char*, Address> starts[] = {
-      {"dq", t.dq.data}, {"dk", t.dk.data},   {"dv", t.dv.data},     {"q", t.q.data},     {"k", t.k.data},
-      {"v", t.v.data},   {"out", t.out.data}, {"dout", t.dout.data}, {"lse", t.lse.data},
+      {"dq.data", t.dq.data},   {"dk.data", t.dk.data},     {"dv.data", t.dv.data},
+      {"dsink", t.dsink},       {"q.data", t.q.data},       {"k.data", t.k.data},
+      {"v.data", t.v.data},     {"out.data", t.out.data},   {"dout.data", t.dout.data},
+      {"lse.data", t.lse.data}, {"dlse.data", t.dlse.data}, {"sink", t.sink},
   };
-  constexpr std::size_t kOutputs = 3;
+  constexpr std::size_t kOutputs = 4;
   for (std::size_t i = 0; i < kOutputs; ++i) {
     for (std::size_t j = i + 1; j < std::size(starts); ++j) {
-      if (starts[i].second != starts[j].second) continue;
-      return invalid(fmt::format("{}.data and {}.data are both {:#x}; an output needs memory of its own",
+      if (starts[i].second != starts[j].second || starts[i].second == 0) continue;
+      return invalid(fmt::format("{} and {} are both {:#x}; an output needs memory of its own",
                                  starts[i].first, starts[j].first, starts[i].second));
     }
   }
@@ -281,41 +334,54 @@ Status separate(const Tensors& t) {
 
 Status check_shape(const Problem& problem, Arch arch) {
   const Shape& shape = problem.shape;
-  Status s = at_least_one("batch", shape.batch);
+  Status s = count("batch", shape.batch);
   if (s.ok()) s = at_least_one("heads", shape.heads);
   if (s.ok()) s = at_least_one("kv_heads", shape.kv_heads);
-  if (s.ok()) s = length("seqlen_q", shape.seqlen_q);
-  if (s.ok()) s = length("seqlen_k", shape.seqlen_k);
-  const Kernel* kernel = nullptr;
-  if (s.ok()) s = compiled(problem, arch, &kernel);
-  if (s.ok()) s = key_heads(shape.heads, shape.kv_heads, kernel->grouped_queries);
-  if (s.ok() && arch == Arch::kSm90) s = tickets(shape);
-  if (s.ok()) s = grid("batch", shape.batch);
-  if (s.ok()) s = grid("heads", shape.heads);
-  if (s.ok()) s = workspace_size(shape);
+  if (s.ok()) s = count("seqlen_q", shape.seqlen_q);
+  if (s.ok()) s = count("seqlen_k", shape.seqlen_k);
+  if (s.ok()) s = bound("window.left", problem.mask.left);
+  if (s.ok()) s = bound("window.right", problem.mask.right);
+  if (s.ok()) s = key_heads(shape.heads, shape.kv_heads);
   if (s.ok() && !std::isfinite(problem.scale)) {
     s = invalid(fmt::format(
         "scale is {}; it must be finite; accepted: 0, which means 1 / sqrt(head_dim), or a number",
         problem.scale));
   }
+  if (s.ok() && problem.accumulate && !problem.fp32_gradients)
+    s = invalid("accumulate is 1; gradients are summed in fp32 only; accepted: 0, or 1 with fp32_gradients");
+  const Kernel* kernel = nullptr;
+  if (s.ok()) s = compiled(problem, arch, &kernel);
+  if (s.ok()) s = features(problem, *kernel);
+  if (s.ok() && arch == Arch::kSm90) s = tickets(shape);
+  if (s.ok()) s = grid("batch", shape.batch);
+  if (s.ok()) s = grid("heads", shape.heads);
+  if (s.ok()) s = workspace_size(problem);
   return s;
 }
 
 Status check_tensors(const Problem& problem, std::size_t workspace_needed) {
   const Shape& shape = problem.shape;
   const Tensors& t = problem.tensors;
-  const std::int64_t sq = shape.seqlen_q, sk = shape.seqlen_k, hq = shape.heads, hk = shape.kv_heads;
-  Status s = tensor_argument("q", t.q, sq, hq, shape, Access::kRead);
-  if (s.ok()) s = tensor_argument("k", t.k, sk, hk, shape, Access::kRead);
-  if (s.ok()) s = tensor_argument("v", t.v, sk, hk, shape, Access::kRead);
-  if (s.ok()) s = tensor_argument("out", t.out, sq, hq, shape, Access::kRead);
-  if (s.ok()) s = tensor_argument("dout", t.dout, sq, hq, shape, Access::kRead);
-  if (s.ok()) s = lse_argument(t.lse, shape);
-  if (s.ok()) s = tensor_argument("dq", t.dq, sq, hq, shape, Access::kWritten);
-  if (s.ok()) s = tensor_argument("dk", t.dk, sk, hk, shape, Access::kWritten);
-  if (s.ok()) s = tensor_argument("dv", t.dv, sk, hk, shape, Access::kWritten);
+  const Extents q = extents(shape, shape.seqlen_q, problem.q_sequences, shape.heads);
+  const Extents k = extents(shape, shape.seqlen_k, problem.k_sequences, shape.kv_heads);
+  const int gradient_bytes = problem.fp32_gradients ? 4 : 2;
+  Status s = tensor_argument("q", t.q, q, 2, Access::kRead);
+  if (s.ok()) s = tensor_argument("k", t.k, k, 2, Access::kRead);
+  if (s.ok()) s = tensor_argument("v", t.v, k, 2, Access::kRead);
+  if (s.ok()) s = tensor_argument("out", t.out, q, 2, Access::kRead);
+  if (s.ok()) s = tensor_argument("dout", t.dout, q, 2, Access::kRead);
+  if (s.ok()) s = lse_argument("lse", t.lse, q);
+  if (s.ok() && t.dlse.data != 0) s = lse_argument("dlse", t.dlse, q);
+  if (s.ok()) s = tensor_argument("dq", t.dq, q, gradient_bytes, Access::kWritten);
+  if (s.ok()) s = tensor_argument("dk", t.dk, k, gradient_bytes, Access::kWritten);
+  if (s.ok()) s = tensor_argument("dv", t.dv, k, gradient_bytes, Access::kWritten);
+  if (s.ok()) s = sink_arguments(t);
+  if (s.ok()) s = numbers("cu_seqlens_q", problem.q_sequences.cu_seqlens);
+  if (s.ok()) s = numbers("cu_seqlens_k", problem.k_sequences.cu_seqlens);
+  if (s.ok()) s = numbers("seqused_q", problem.q_sequences.seqused);
+  if (s.ok()) s = numbers("seqused_k", problem.k_sequences.seqused);
   if (s.ok()) s = separate(t);
-  if (s.ok()) s = address("workspace", problem.workspace, kWorkspaceAlignment);
+  if (s.ok() && workspace_needed > 0) s = address("workspace", problem.workspace, kWorkspaceAlignment);
   if (s.ok() && problem.workspace_bytes < workspace_needed) {
     s = invalid(fmt::format(
         "workspace_bytes is {}; this problem needs at least {} (flashback_backward_workspace tells)",

@@ -16,12 +16,12 @@ namespace {
 namespace blackwell = sm100::backward;
 namespace hopper = sm90::backward;
 
-Kernel sm100_backward(Mask mask, TensorMemory memory, Signal signal) {
+Kernel sm100_backward(MaskKind mask, TensorMemory memory, Signal signal) {
   constexpr Dtype kDtype = Dtype::kBf16;
   const blackwell::Config config = {
       .head_dim = blackwell::kHeadDim,
       .dtype = blackwell::Dtype::kBf16,
-      .mask = mask == Mask::kDense ? blackwell::Mask::kDense : blackwell::Mask::kCausal,
+      .mask = mask == MaskKind::kDense ? blackwell::Mask::kDense : blackwell::Mask::kCausal,
       .tensor_memory = memory == TensorMemory::kSplit ? blackwell::TensorMemory::kSplit
                                                       : blackwell::TensorMemory::kAliased,
       .signal = signal == Signal::kWarp ? blackwell::Signal::kWarp : blackwell::Signal::kCta};
@@ -34,7 +34,7 @@ Kernel sm100_backward(Mask mask, TensorMemory memory, Signal signal) {
           .mask = mask,
           .tensor_memory = memory,
           .signal = signal,
-          .grouped_queries = false,
+          .features = {},
           .tile_q = blackwell::kQueryRows,
           .tile_k = blackwell::kKeyRows,
           .preprocess = {"preprocess_" + what, "sm100_common", common::kThreads, 0},
@@ -43,11 +43,12 @@ Kernel sm100_backward(Mask mask, TensorMemory memory, Signal signal) {
           .postprocess = {"postprocess_" + what, "sm100_common", common::kThreads, 0}};
 }
 
-Kernel sm90_backward(Mask mask) {
+Kernel sm90_backward(MaskKind mask) {
   constexpr Dtype kDtype = Dtype::kBf16;
-  const hopper::Config config = {.head_dim = hopper::kHeadDim,
-                                 .dtype = hopper::Dtype::kBf16,
-                                 .mask = mask == Mask::kDense ? hopper::Mask::kDense : hopper::Mask::kCausal};
+  const hopper::Config config = {
+      .head_dim = hopper::kHeadDim,
+      .dtype = hopper::Dtype::kBf16,
+      .mask = mask == MaskKind::kDense ? hopper::Mask::kDense : hopper::Mask::kCausal};
   constexpr std::string_view kImage = "sm90_backward";
   const std::string what = fmt::format("sm90_d{}_{}", config.head_dim, name(kDtype));
   return {.arch = Arch::kSm90,
@@ -57,7 +58,7 @@ Kernel sm90_backward(Mask mask) {
           .mask = mask,
           .tensor_memory = {},
           .signal = {},
-          .grouped_queries = true,
+          .features = {.grouped_queries = true},
           .tile_q = hopper::kQueryRows,
           .tile_k = hopper::kKeyRows,
           .preprocess = {"stats_" + what, kImage, hopper::kStatsThreads, 0},
@@ -68,13 +69,13 @@ Kernel sm90_backward(Mask mask) {
 
 std::vector<Kernel> all_kernels() {
   std::vector<Kernel> rows;
-  for (Mask mask : {Mask::kDense, Mask::kCausal}) {
+  for (MaskKind mask : {MaskKind::kDense, MaskKind::kCausal}) {
     for (TensorMemory memory : {TensorMemory::kSplit, TensorMemory::kAliased}) {
       for (Signal signal : {Signal::kWarp, Signal::kCta})
         rows.push_back(sm100_backward(mask, memory, signal));
     }
   }
-  for (Mask mask : {Mask::kDense, Mask::kCausal}) rows.push_back(sm90_backward(mask));
+  for (MaskKind mask : {MaskKind::kDense, MaskKind::kCausal}) rows.push_back(sm90_backward(mask));
   return rows;
 }
 
@@ -88,7 +89,7 @@ std::span<const Kernel> kernel_table() {
 const Kernel* find_kernel(Arch arch, Direction direction, const Problem& p) {
   for (const Kernel& k : kernel_table()) {
     if (k.arch == arch && k.direction == direction && k.head_dim == p.shape.head_dim && k.dtype == p.dtype &&
-        k.mask == p.mask && takes(k, p.tensor_memory) && takes(k, p.signal)) {
+        k.mask == kind_of(p.mask) && takes(k, p.tensor_memory) && takes(k, p.signal)) {
       return &k;
     }
   }

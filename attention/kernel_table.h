@@ -20,16 +20,28 @@ struct Entry {
   std::uint32_t shared_bytes;
 };
 
+// What a kernel takes beyond the plain problem: as many key/value heads as query heads, padded sequences of
+// at least one row, no gradient but those of q, k and v, in their type.
+struct Features {
+  bool grouped_queries = false;  // kv_heads may be a divisor of heads
+  bool empty = false;            // no batch, or sequences without rows
+  bool ragged = false;           // cu_seqlens, seqused
+  bool dlse = false;             // the gradient of lse
+  bool sink = false;
+  bool fp32_gradients = false;  // and accumulate
+  bool deterministic = false;
+};
+
 struct Kernel {
   Arch arch;
   Direction direction;
   std::int64_t head_dim;
   Dtype dtype;
-  Mask mask;
+  MaskKind mask;
   // Which variant it is; nothing where the architecture has no tensor memory and its kernel no variants.
   std::optional<TensorMemory> tensor_memory;
   std::optional<Signal> signal;
-  bool grouped_queries;  // kv_heads may be a divisor of heads
+  Features features;
 
   int tile_q, tile_k;  // rows of queries and of keys that one step of a CTA covers
   Entry preprocess, main, postprocess;

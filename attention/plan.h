@@ -3,7 +3,6 @@
 // and can be printed or asked for its workspace.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -65,8 +64,8 @@ struct Plan {
   Problem problem;
   const Kernel* kernel = nullptr;
   Workspace workspace;
-  std::array<PlannedLaunch, 3> launches;  // in stream order
-  std::array<PlannedMap, 6> maps;
+  std::vector<PlannedLaunch> launches;  // in stream order
+  std::vector<PlannedMap> maps;         // of the main launch
 };
 
 // `problem` has passed check_shape, and `kernel` is its row.

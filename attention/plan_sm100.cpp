@@ -83,7 +83,7 @@ common::PostprocessParameters postprocess_parameters(const Tensors& t, const Com
 }
 
 // Loads take a tile of rows; each compute group stores its half of the channels of dK and dV.
-std::array<PlannedMap, 6> maps_of(const Problem& problem, const Kernel& kernel) {
+std::vector<PlannedMap> maps_of(const Problem& problem, const Kernel& kernel) {
   using P = blackwell::Parameters;
   const Shape& s = problem.shape;
   const Tensors& t = problem.tensors;
@@ -94,12 +94,12 @@ std::array<PlannedMap, 6> maps_of(const Problem& problem, const Kernel& kernel) 
   auto of_k = [&](const Tensor& tensor, const Box& box) {
     return tensor_map(tensor, problem, s.seqlen_k, s.kv_heads, box);
   };
-  return {{{"q", offsetof(P, q), of_q(t.q)},
-           {"k", offsetof(P, k), of_k(t.k, k_box)},
-           {"v", offsetof(P, v), of_k(t.v, k_box)},
-           {"dout", offsetof(P, dout), of_q(t.dout)},
-           {"dk", offsetof(P, dk), of_k(t.dk, store_box)},
-           {"dv", offsetof(P, dv), of_k(t.dv, store_box)}}};
+  return {{"q", offsetof(P, q), of_q(t.q)},
+          {"k", offsetof(P, k), of_k(t.k, k_box)},
+          {"v", offsetof(P, v), of_k(t.v, k_box)},
+          {"dout", offsetof(P, dout), of_q(t.dout)},
+          {"dk", offsetof(P, dk), of_k(t.dk, store_box)},
+          {"dv", offsetof(P, dv), of_k(t.dv, store_box)}};
 }
 
 }  // namespace

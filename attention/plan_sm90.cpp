@@ -71,7 +71,7 @@ hopper::ConvertParameters convert_parameters(const Tensors& t, const hopper::Par
   return {.dq_accum = main.dq_accum, .dq = view(t.dq), .scale = main.scale, .q_rows = main.q_rows};
 }
 
-std::array<PlannedMap, 6> maps_of(const Problem& problem, const Kernel& kernel) {
+std::vector<PlannedMap> maps_of(const Problem& problem, const Kernel& kernel) {
   using P = hopper::Parameters;
   const Shape& s = problem.shape;
   const Tensors& t = problem.tensors;
@@ -82,12 +82,9 @@ std::array<PlannedMap, 6> maps_of(const Problem& problem, const Kernel& kernel) 
     return tensor_map(tensor, problem, s.seqlen_k, s.kv_heads,
                       {kernel.head_dim, kernel.tile_k, Swizzle::k128});
   };
-  return {{{"q", offsetof(P, q), of_q(t.q)},
-           {"k", offsetof(P, k), of_k(t.k)},
-           {"v", offsetof(P, v), of_k(t.v)},
-           {"dout", offsetof(P, dout), of_q(t.dout)},
-           {"dk", offsetof(P, dk), of_k(t.dk)},
-           {"dv", offsetof(P, dv), of_k(t.dv)}}};
+  return {{"q", offsetof(P, q), of_q(t.q)},    {"k", offsetof(P, k), of_k(t.k)},
+          {"v", offsetof(P, v), of_k(t.v)},    {"dout", offsetof(P, dout), of_q(t.dout)},
+          {"dk", offsetof(P, dk), of_k(t.dk)}, {"dv", offsetof(P, dv), of_k(t.dv)}};
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -16,14 +17,30 @@ std::string_view name(Direction direction) {
 std::string_view name(Dtype dtype) {
   return dtype == Dtype::kBf16 ? "bf16" : "fp16";
 }
-std::string_view name(Mask mask) {
-  return mask == Mask::kDense ? "dense" : "causal";
+MaskKind kind_of(const Mask& mask) {
+  if (mask.left != kUnlimited) return MaskKind::kWindow;
+  return mask.right == kUnlimited ? MaskKind::kDense
+         : mask.right == 0        ? MaskKind::kCausal
+                                  : MaskKind::kWindow;
+}
+std::string_view name(MaskKind kind) {
+  return kind == MaskKind::kDense ? "dense" : kind == MaskKind::kCausal ? "causal" : "window";
+}
+std::string name(const Mask& mask) {
+  const MaskKind kind = kind_of(mask);
+  if (kind == MaskKind::kWindow) return fmt::format("window {},{}", mask.left, mask.right);
+  return std::string(name(kind));
 }
 std::string_view name(TensorMemory memory) {
   return memory == TensorMemory::kSplit ? "split" : "aliased";
 }
 std::string_view name(Signal signal) {
   return signal == Signal::kWarp ? "warp" : "cta";
+}
+
+std::int64_t padded_tiles(std::int64_t seqlen, std::int64_t batch, const Sequences& sequences, int tile) {
+  if (!sequences.packed()) return batch * ((seqlen + tile - 1) / tile);
+  return (seqlen + std::min(batch, seqlen) * (tile - 1)) / tile;
 }
 
 Tensors packed_tensors(const Shape& shape) {
@@ -33,7 +50,18 @@ Tensors packed_tensors(const Shape& shape) {
   };
   const Tensor q = packed(shape.seqlen_q, shape.heads), k = packed(shape.seqlen_k, shape.kv_heads);
   const LseTensor lse{0, shape.heads * shape.seqlen_q, shape.seqlen_q};
-  return {.q = q, .k = k, .v = k, .out = q, .dout = q, .lse = lse, .dq = q, .dk = k, .dv = k};
+  return {.q = q,
+          .k = k,
+          .v = k,
+          .out = q,
+          .dout = q,
+          .lse = lse,
+          .dlse = lse,
+          .sink = 0,
+          .dq = q,
+          .dk = k,
+          .dv = k,
+          .dsink = 0};
 }
 
 float effective_scale(const Problem& problem) {
@@ -52,6 +80,18 @@ Status enumerator(const char* argument, Theirs theirs, const char* zero, const c
   }
   *ours = static_cast<Ours>(value);
   return {};
+}
+
+// What both the window and the causal flag let through.
+Mask mask_from(const flashback_backward_arguments& arguments) {
+  Mask mask;
+  if (arguments.window.bounded) mask = {arguments.window.left, arguments.window.right};
+  if (arguments.causal && mask.right >= kUnlimited) mask.right = 0;
+  return mask;
+}
+
+LseTensor lse_from(const flashback_lse& lse) {
+  return {std::bit_cast<Address>(lse.data), lse.batch_stride, lse.head_stride};
 }
 
 Tensor tensor_from(const flashback_tensor& tensor) {
@@ -85,18 +125,28 @@ Status problem_from(const flashback_backward_arguments& arguments, Problem* prob
              .seqlen_q = arguments.seqlen_q,
              .seqlen_k = arguments.seqlen_k,
              .head_dim = arguments.head_dim};
-  p.mask = arguments.causal ? Mask::kCausal : Mask::kDense;
+  p.q_sequences = {std::bit_cast<Address>(arguments.cu_seqlens_q),
+                   std::bit_cast<Address>(arguments.seqused_q)};
+  p.k_sequences = {std::bit_cast<Address>(arguments.cu_seqlens_k),
+                   std::bit_cast<Address>(arguments.seqused_k)};
+  p.mask = mask_from(arguments);
   p.scale = arguments.scale;
+  p.leave_unused_rows = arguments.leave_unused_rows != 0;
+  p.fp32_gradients = arguments.fp32_gradients != 0;
+  p.accumulate = arguments.accumulate != 0;
+  p.deterministic = arguments.deterministic != 0;
   p.tensors = {.q = tensor_from(arguments.q),
                .k = tensor_from(arguments.k),
                .v = tensor_from(arguments.v),
                .out = tensor_from(arguments.out),
                .dout = tensor_from(arguments.dout),
-               .lse = {std::bit_cast<Address>(arguments.lse.data), arguments.lse.batch_stride,
-                       arguments.lse.head_stride},
+               .lse = lse_from(arguments.lse),
+               .dlse = lse_from(arguments.dlse),
+               .sink = std::bit_cast<Address>(arguments.sink),
                .dq = tensor_from(arguments.dq),
                .dk = tensor_from(arguments.dk),
-               .dv = tensor_from(arguments.dv)};
+               .dv = tensor_from(arguments.dv),
+               .dsink = std::bit_cast<Address>(arguments.dsink)};
   p.workspace = std::bit_cast<Address>(arguments.workspace);
   p.workspace_bytes = arguments.workspace_bytes;
   *problem = p;

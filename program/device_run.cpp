@@ -20,7 +20,7 @@ class Buffer {
  public:
   Buffer(Workbench& workbench, std::string name, std::size_t bytes, std::size_t margin)
       : workbench_(workbench), name_(std::move(name)), bytes_(bytes), margin_(margin) {
-    const std::size_t whole = (bytes + 3) / 4 * 4 + 2 * margin;
+    const std::size_t whole = std::max<std::size_t>((bytes + 3) / 4 * 4 + 2 * margin, 4);
     require(workbench.allocate(whole, &base_));
     require(workbench.fill(base_, kPoison, whole / 4, nullptr));
   }
@@ -68,9 +68,7 @@ class Buffer {
 
 DeviceGradients run_on(Workbench& workbench, bool device_checks_bounds, Problem problem,
                        const DeviceInputs& inputs) {
-  Plan plan;
   const Target target(workbench);
-  require(make_plan(target, problem, &plan));
   std::deque<Buffer> buffers;
   const auto buffer = [&](const char* tensor, std::size_t bytes) -> Buffer& {
     return buffers.emplace_back(workbench, tensor, bytes, device_checks_bounds ? 0 : kMarginBytes);
@@ -79,6 +77,10 @@ DeviceGradients run_on(Workbench& workbench, bool device_checks_bounds, Problem 
     Buffer& memory = buffer(tensor, std::as_bytes(std::span(elements)).size());
     memory.upload(elements);
     return memory.address();
+  };
+  // Where there is nothing the problem has no pointer.
+  const auto optional_input = [&](const char* tensor, const auto& elements) {
+    return elements.empty() ? Address{0} : input(tensor, elements);
   };
   Buffer& dq = buffer("dq", inputs.q.size() * 2);
   Buffer& dk = buffer("dk", inputs.k.size() * 2);
@@ -90,9 +92,20 @@ DeviceGradients run_on(Workbench& workbench, bool device_checks_bounds, Problem 
   tensors.out.data = input("out", inputs.out);
   tensors.dout.data = input("dout", inputs.dout);
   tensors.lse.data = input("lse", inputs.lse);
+  tensors.dlse.data = optional_input("dlse", inputs.dlse);
+  tensors.sink = optional_input("sink", inputs.sink);
+  Buffer& dsink = buffer("dsink", inputs.sink.size() * 4);
+  if (tensors.sink != 0) tensors.dsink = dsink.address();
+  const Lengths& lengths = inputs.lengths;
+  problem.q_sequences = {optional_input("cu_seqlens_q", lengths.cu_seqlens_q),
+                         optional_input("seqused_q", lengths.seqused_q)};
+  problem.k_sequences = {optional_input("cu_seqlens_k", lengths.cu_seqlens_k),
+                         optional_input("seqused_k", lengths.seqused_k)};
   tensors.dq.data = dq.address();
   tensors.dk.data = dk.address();
   tensors.dv.data = dv.address();
+  Plan plan;
+  require(make_plan(target, problem, &plan));
   problem.workspace_bytes = plan.workspace.bytes;
   problem.workspace = buffer("workspace", plan.workspace.bytes).address();
 
@@ -103,8 +116,12 @@ DeviceGradients run_on(Workbench& workbench, bool device_checks_bounds, Problem 
   require(workbench.mark(1, nullptr));
   require(workbench.wait(nullptr));
 
-  DeviceGradients gradients{
-      dq.download<std::uint16_t>(), dk.download<std::uint16_t>(), dv.download<std::uint16_t>(), {}, 0};
+  DeviceGradients gradients{dq.download<std::uint16_t>(),
+                            dk.download<std::uint16_t>(),
+                            dv.download<std::uint16_t>(),
+                            dsink.download<float>(),
+                            {},
+                            0};
   for (Buffer& memory : buffers) memory.check_margins();
   for (const PlannedLaunch& launch : plan.launches) gradients.entries.push_back(launch.entry->name);
   double milliseconds = 0;

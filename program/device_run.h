@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attention/problem.h"
+#include "program/lengths.h"
 
 namespace flashback::program {
 
@@ -13,10 +14,13 @@ namespace flashback::program {
 struct DeviceInputs {
   std::vector<std::uint16_t> q, k, v, out, dout;
   std::vector<float> lse;
+  std::vector<float> dlse = {}, sink = {};  // empty: none
+  Lengths lengths = {};
 };
 
 struct DeviceGradients {
   std::vector<std::uint16_t> dq, dk, dv;
+  std::vector<float> dsink;          // empty without a sink
   std::vector<std::string> entries;  // the kernels that ran, in order
   double seconds = 0;                // of device time; on the emulator of wall time
 };

@@ -44,21 +44,31 @@ DeviceInputs bits_of(const RunInputs& inputs, Dtype dtype) {
           .v = bits(inputs.tensors.v),
           .out = bits(inputs.out),
           .dout = bits(inputs.tensors.dout),
-          .lse = inputs.lse};
+          .lse = inputs.lse,
+          .dlse = inputs.tensors.dlse,
+          .sink = inputs.tensors.sink,
+          .lengths = inputs.lengths};
 }
 
 VariantResult judge_gradients(const Variant& variant, DeviceGradients gradients, const Answer<double>& exact,
                               const Answer<float>& sixteen_bit, double unit, const Problem& problem) {
   const Shape& shape = problem.shape;
-  const Extent of_q = {shape.batch, shape.seqlen_q, shape.heads, shape.head_dim};
-  const Extent of_k = {shape.batch, shape.seqlen_k, shape.kv_heads, shape.head_dim};
+  const auto extent = [&](const Sequences& sequences, std::int64_t seqlen, std::int64_t heads) {
+    return Extent{sequences.packed() ? 1 : shape.batch, seqlen, heads, shape.head_dim};
+  };
+  const Extent of_q = extent(problem.q_sequences, shape.seqlen_q, shape.heads);
+  const Extent of_k = extent(problem.k_sequences, shape.seqlen_k, shape.kv_heads);
   const auto verdict = [&](const auto& bits, const auto& ref, const auto& ref16, const Extent& extent) {
     return judge(reference::from_bits(problem.dtype, bits), ref, ref16, extent, problem.dtype, unit);
   };
-  VariantResult result{variant, std::move(gradients), {}, {}, {}};
+  VariantResult result{variant, std::move(gradients), {}, {}, {}, {}};
   result.dq = verdict(result.gradients.dq, exact.dq, sixteen_bit.dq, of_q);
   result.dk = verdict(result.gradients.dk, exact.dk, sixteen_bit.dk, of_k);
   result.dv = verdict(result.gradients.dv, exact.dv, sixteen_bit.dv, of_k);
+  if (!exact.dsink.empty()) {
+    result.dsink = judge(result.gradients.dsink, exact.dsink, sixteen_bit.dsink, {1, 1, 1, shape.heads},
+                         problem.dtype, unit);
+  }
   return result;
 }
 
@@ -73,7 +83,7 @@ Problem in_variant(Problem problem, const Variant& variant) {
 JudgedRun run_and_judge(Workbench& workbench, bool device_checks_bounds, const Problem& problem,
                         const std::vector<Variant>& variants, int threads,
                         const std::function<void(const std::string&)>& step, RunInputs* inputs) {
-  const reference::Question question{problem.shape, problem.mask, effective_scale(problem)};
+  const reference::Question question = question_of(problem, inputs->lengths);
   step("reference in double precision");
   const Answer<double> exact = reference::exact(question, inputs->tensors, threads);
   complete_forward(exact, problem.dtype, inputs);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,8 @@ struct VariantResult {
   Variant variant;
   DeviceGradients gradients;
   Verdict dq, dk, dv;
-  bool ok() const { return dq.ok && dk.ok && dv.ok; }
+  std::optional<Verdict> dsink;  // its heads are its channels
+  bool ok() const { return dq.ok && dk.ok && dv.ok && (!dsink || dsink->ok); }
 };
 
 struct JudgedRun {

@@ -38,10 +38,13 @@ Json json_of(Dim3 dim) {
 }
 
 Json json_of(const Plan& plan) {
-  Json json = {
-      {"arch", name(plan.kernel->arch)},        {"shape", to_json(plan.problem.shape)},
-      {"dtype", name(plan.problem.dtype)},      {"causal", plan.problem.mask == Mask::kCausal},
-      {"scale", effective_scale(plan.problem)}, {"tile", {plan.kernel->tile_q, plan.kernel->tile_k}}};
+  Json json = {{"arch", name(plan.kernel->arch)},
+               {"shape", to_json(plan.problem.shape)},
+               {"dtype", name(plan.problem.dtype)},
+               {"causal", plan.problem.mask == Mask::kCausal},
+               {"window", {plan.problem.mask.left, plan.problem.mask.right}},
+               {"scale", effective_scale(plan.problem)},
+               {"tile", {plan.kernel->tile_q, plan.kernel->tile_k}}};
   if (plan.kernel->tensor_memory) json["tmem"] = name(*plan.kernel->tensor_memory);
   if (plan.kernel->signal) json["signal"] = name(*plan.kernel->signal);
   json["launches"] = Json::array();
@@ -79,17 +82,12 @@ std::string text_of(const Plan& plan) {
 }
 
 ExitCode plan_backward(const ProblemOptions& options, bool json) {
-  Problem problem;
-  problem.dtype = options.dtype();
-  problem.shape = with_defaults(options.shape());
-  problem.mask = options.mask();
-  problem.scale = options.scale();
+  Problem problem = options.problem();
   std::string text;
   Json list = Json::array();
   for (const Variant& variant : options.variants()) {
     problem.tensor_memory = variant.tensor_memory;
     problem.signal = variant.signal;
-    problem.tensors = packed_tensors(problem.shape);
     Plan plan;
     require(make_plan(options.arch().value_or(Arch::kSm100), problem, &plan));
     text += (text.empty() ? "" : "\n") + text_of(plan);

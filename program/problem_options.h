@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attention/problem.h"
+#include "program/lengths.h"
 
 namespace flashback::program {
 
@@ -30,16 +31,23 @@ class ProblemOptions {
 
   // Each throws a Failure when a value breaks its rule.
   PartialShape shape() const;
-  Dtype dtype() const;
-  Mask mask() const { return causal_ ? Mask::kCausal : Mask::kDense; }
-  float scale() const;  // 0: 1 / sqrt(head_dim)
+  Lengths lengths() const;
+  bool names_lengths() const { return cu_seqlens_q_ || cu_seqlens_k_ || seqused_q_ || seqused_k_; }
+  Problem problem() const;  // of the default variant; its shape has defaults where nothing was said
+  bool sink() const { return sink_; }
+  bool dlse() const { return dlse_; }
   std::optional<Arch> arch() const;
   std::vector<Variant> variants() const;  // at least one
 
  private:
+  Dtype dtype() const;
+  Mask mask() const;
+  float scale() const;  // 0: 1 / sqrt(head_dim)
+
   std::optional<std::string> batch_, heads_, kv_heads_, seqlen_q_, seqlen_k_, head_dim_;
+  std::optional<std::string> window_, cu_seqlens_q_, cu_seqlens_k_, seqused_q_, seqused_k_;
   std::optional<std::string> dtype_, scale_, arch_, tensor_memory_, signal_, variants_;
-  bool causal_ = false;
+  bool causal_ = false, deterministic_ = false, sink_ = false, dlse_ = false;
 };
 
 }  // namespace flashback::program

@@ -23,10 +23,13 @@ constexpr const char* kExamples = R"(Examples:
   flashback run backward --heads 4 --seqlen-q 1000 --causal   ragged and masked
   flashback run backward --data heavy --seed 7 --json         outliers; JSON on standard output
   flashback run backward --variants aliased/cta,split/warp    compares variants bit for bit
+  flashback run backward --cu-seqlens-q 0,100,260 --cu-seqlens-k 0,70,330 --window 64,0
   flashback run backward --input layer.safetensors --output gradients.safetensors
 
-Input: q, k, v, dout as (batch, rows, heads, channels) in --dtype or fp32 (rounded), and optionally out and
-lse (batch, heads, rows; fp32, natural logarithm). Output: dq, dk, dv, out, lse.)";
+Input: q, k, v, dout as (batch, rows, heads, channels) in --dtype or fp32 (rounded), and optionally out, lse
+(batch, heads, rows; fp32, natural logarithm), dlse (as lse), sink (heads; fp32), and int32 numbers
+cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k. With cu_seqlens tensors of that side are packed: (rows,
+heads, channels), and lse (heads, rows). Output: dq, dk, dv, out, lse, and dsink with a sink.)";
 
 struct Options {
   ProblemOptions problem;
@@ -78,13 +81,25 @@ Request understand(const Options& options) {
   request.arch = options.problem.arch();
   if (!request.arch && !request.cuda) request.arch = Arch::kSm100;
 
-  Problem& problem = request.problem;
-  problem.dtype = options.problem.dtype();
-  problem.mask = options.problem.mask();
-  problem.scale = options.problem.scale();
-  const PartialShape given = options.problem.shape();
-  if (options.input) request.inputs = read_inputs(*options.input, given, problem.dtype);
-  problem.shape = options.input ? request.inputs.shape : with_defaults(given);
+  if (!options.input) {
+    request.problem = options.problem.problem();
+    request.inputs.shape = request.problem.shape;
+    request.inputs.lengths = options.problem.lengths();
+    return request;
+  }
+  if (options.problem.names_lengths() || options.problem.sink() || options.problem.dlse()) {
+    refuse(
+        fmt::format("lengths of sequences, --sink and --dlse come from --input {}; leave one of the two out",
+                    *options.input));
+  }
+  request.problem = options.problem.problem();
+  request.inputs = read_inputs(*options.input, options.problem.shape(), request.problem.dtype);
+  request.problem.shape = request.inputs.shape;
+  request.problem = with_lengths(request.problem, request.inputs.lengths);
+  constexpr Address kPresent = 16;  // bound to memory later
+  if (!request.inputs.tensors.sink.empty())
+    request.problem.tensors.sink = request.problem.tensors.dsink = kPresent;
+  if (!request.inputs.tensors.dlse.empty()) request.problem.tensors.dlse.data = kPresent;
   return request;
 }
 
@@ -136,16 +151,46 @@ void write_output(SafetensorsWriter& writer, const Problem& problem, const Judge
   const DeviceGradients& gradients = run.results.front().gradients;
   const Shape& s = problem.shape;
   const std::string dtype = problem.dtype == Dtype::kBf16 ? "BF16" : "F16";
-  const std::vector<std::int64_t> of_q = {s.batch, s.seqlen_q, s.heads, s.head_dim};
-  const std::vector<std::int64_t> of_k = {s.batch, s.seqlen_k, s.kv_heads, s.head_dim};
-  const OutgoingTensor tensors[] = {
+  const auto shape_of = [&](const Sequences& sequences, std::vector<std::int64_t> extents) {
+    if (!sequences.packed()) extents.insert(extents.begin(), s.batch);
+    return extents;
+  };
+  const auto of_q = shape_of(problem.q_sequences, {s.seqlen_q, s.heads, s.head_dim});
+  const auto of_k = shape_of(problem.k_sequences, {s.seqlen_k, s.kv_heads, s.head_dim});
+  // (batch, heads, rows), and of packed sequences (heads, rows)
+  const auto of_lse = shape_of(problem.q_sequences, {s.heads, s.seqlen_q});
+  std::vector<OutgoingTensor> tensors = {
       {"dq", dtype, of_q, std::as_bytes(std::span(gradients.dq))},
       {"dk", dtype, of_k, std::as_bytes(std::span(gradients.dk))},
       {"dv", dtype, of_k, std::as_bytes(std::span(gradients.dv))},
       {"out", dtype, of_q, std::as_bytes(std::span(run.inputs.out))},
-      {"lse", "F32", {s.batch, s.heads, s.seqlen_q}, std::as_bytes(std::span(run.inputs.lse))},
+      {"lse", "F32", of_lse, std::as_bytes(std::span(run.inputs.lse))},
   };
+  if (!gradients.dsink.empty())
+    tensors.push_back({"dsink", "F32", {s.heads}, std::as_bytes(std::span(gradients.dsink))});
   require(writer.commit(tensors));
+}
+
+// Packed sequences have the values of one batch.
+void make_values(const Options& options, Request* request) {
+  const Problem& problem = request->problem;
+  reference::Inputs& tensors = request->inputs.tensors;
+  Shape q = problem.shape, k = problem.shape;
+  if (problem.q_sequences.packed()) q.batch = 1;
+  if (problem.k_sequences.packed()) k.batch = 1;
+  const auto values = [&](const Shape& shape) {
+    return reference::make_inputs(request->data, shape, problem.dtype, effective_scale(problem),
+                                  request->seed);
+  };
+  tensors = values(q);
+  if (k.batch != q.batch) {
+    reference::Inputs of_k = values(k);
+    tensors.k = std::move(of_k.k);
+    tensors.v = std::move(of_k.v);
+  }
+  if (options.problem.dlse())
+    tensors.dlse = reference::make_dlse(q.batch * q.seqlen_q * q.heads, request->seed);
+  if (options.problem.sink()) tensors.sink = reference::make_sink(q.heads, request->seed);
 }
 
 ExitCode run_backward(const Options& options) {
@@ -162,8 +207,7 @@ ExitCode run_backward(const Options& options) {
   if (options.output) require(writer.open(*options.output));
 
   if (!options.input) {
-    request.inputs.tensors = reference::make_inputs(request.data, problem.shape, problem.dtype,
-                                                    effective_scale(problem), request.seed);
+    make_values(options, &request);
   }
   Progress progress(2 + request.variants.size());
   const auto step = [&](const std::string& what) { progress.step(what); };

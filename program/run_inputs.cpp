@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -39,10 +40,15 @@ class Reader {
                        names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
   }
 
-  void demand_rank_4(const Entry& entry) const {
-    if (entry.shape.size() == 4) return;
-    refuse_tensor(entry.name, fmt::format("has the shape {}; it must be (batch, rows, heads, channels)",
-                                          format_shape(entry.shape)));
+  // The tensor of a side by its extents: (batch, rows, heads, channels), of packed sequences (rows, heads,
+  // channels) with a batch of one.
+  std::array<std::int64_t, 4> demand_extents(const Entry& entry, bool packed) const {
+    const std::vector<std::int64_t>& s = entry.shape;
+    if (packed && s.size() == 3) return {1, s[0], s[1], s[2]};
+    if (!packed && s.size() == 4) return {s[0], s[1], s[2], s[3]};
+    refuse_tensor(entry.name, fmt::format("has the shape {}; it must be {}", format_shape(s),
+                                          packed ? "(rows, heads, channels), because its sequences are packed"
+                                                 : "(batch, rows, heads, channels)"));
   }
 
   void demand_shape(const Entry& entry, const std::vector<std::int64_t>& shape, const char* why) const {
@@ -71,6 +77,27 @@ class Reader {
     }
     std::vector<float> values = reference::from_bits(dtype_, read<std::uint16_t>(entry));
     demand_finite(entry, values);
+    return values;
+  }
+
+  // int32 numbers of a dimension, or none where the file has no such tensor.
+  std::vector<std::int32_t> read_numbers(const std::string& tensor) {
+    const Entry* entry = find(tensor);
+    if (!entry) return {};
+    if (entry->dtype != "I32" || entry->shape.size() != 1) {
+      refuse_tensor(tensor, fmt::format("is {} of the shape {}; it must be I32 with one dimension",
+                                        entry->dtype, format_shape(entry->shape)));
+    }
+    return read<std::int32_t>(*entry);
+  }
+
+  std::vector<float> read_f32(const std::string& tensor, const std::vector<std::int64_t>& shape) {
+    const Entry* entry = find(tensor);
+    if (!entry) return {};
+    demand_shape(*entry, shape, "q");
+    if (entry->dtype != "F32") refuse_tensor(tensor, fmt::format("is {}; it must be F32", entry->dtype));
+    std::vector<float> values = read<float>(*entry);
+    demand_finite(*entry, values);
     return values;
   }
 
@@ -130,17 +157,35 @@ void demand_agreement(const std::string& path, const char* option, const std::op
 
 RunInputs read_inputs(const std::filesystem::path& path, const PartialShape& given, Dtype dtype) {
   Reader reader(path, dtype);
+  RunInputs inputs;
+  Lengths& lengths = inputs.lengths;
+  lengths = {reader.read_numbers("cu_seqlens_q"), reader.read_numbers("cu_seqlens_k"),
+             reader.read_numbers("seqused_q"), reader.read_numbers("seqused_k")};
+  const bool q_packed = !lengths.cu_seqlens_q.empty(), k_packed = !lengths.cu_seqlens_k.empty();
+
   const Entry &q = reader.demand("q"), &k = reader.demand("k"), &v = reader.demand("v"),
               &dout = reader.demand("dout");
-  for (const Entry* entry : {&q, &k}) reader.demand_rank_4(*entry);
-  RunInputs inputs;
-  const Shape shape = inputs.shape = {.batch = q.shape[0],
-                                      .heads = q.shape[2],
-                                      .kv_heads = k.shape[2],
-                                      .seqlen_q = q.shape[1],
-                                      .seqlen_k = k.shape[1],
-                                      .head_dim = q.shape[3]};
-  reader.demand_shape(k, {shape.batch, shape.seqlen_k, shape.kv_heads, shape.head_dim}, "q");
+  const auto of_q = reader.demand_extents(q, q_packed), of_k = reader.demand_extents(k, k_packed);
+  const std::int64_t sequences = static_cast<std::int64_t>(q_packed   ? lengths.cu_seqlens_q.size() - 1
+                                                           : k_packed ? lengths.cu_seqlens_k.size() - 1
+                                                                      : of_q[0]);
+  const Shape shape = inputs.shape = {.batch = sequences,
+                                      .heads = of_q[2],
+                                      .kv_heads = of_k[2],
+                                      .seqlen_q = of_q[1],
+                                      .seqlen_k = of_k[1],
+                                      .head_dim = of_q[3]};
+  const std::string in_file = path.string() + ": ";
+  demand_lengths(
+      lengths, shape,
+      {in_file + "cu_seqlens_q", in_file + "cu_seqlens_k", in_file + "seqused_q", in_file + "seqused_k"});
+  const auto shape_of = [&](bool packed, std::int64_t rows, std::int64_t heads) {
+    std::vector<std::int64_t> extents = {rows, heads, shape.head_dim};
+    if (!packed) extents.insert(extents.begin(), shape.batch);
+    return extents;
+  };
+  reader.demand_shape(q, shape_of(q_packed, shape.seqlen_q, shape.heads), "cu_seqlens_k");
+  reader.demand_shape(k, shape_of(k_packed, shape.seqlen_k, shape.kv_heads), "q");
   reader.demand_shape(v, k.shape, "k");
   reader.demand_shape(dout, q.shape, "q");
   demand_agreement(path.string(), "--batch", given.batch, shape.batch);
@@ -149,15 +194,21 @@ RunInputs read_inputs(const std::filesystem::path& path, const PartialShape& giv
   demand_agreement(path.string(), "--seqlen-q", given.seqlen_q, shape.seqlen_q);
   demand_agreement(path.string(), "--seqlen-k", given.seqlen_k, shape.seqlen_k);
   demand_agreement(path.string(), "--head-dim", given.head_dim, shape.head_dim);
+  std::vector<std::int64_t> lse_shape = {shape.heads, shape.seqlen_q};
+  if (!q_packed) lse_shape.insert(lse_shape.begin(), shape.batch);
   const Entry *out = reader.find("out"), *lse = reader.find("lse");
   if (out) reader.demand_shape(*out, q.shape, "q");
-  if (lse) reader.demand_shape(*lse, {shape.batch, shape.heads, shape.seqlen_q}, "q");
+  if (lse) reader.demand_shape(*lse, lse_shape, "q");
   for (const Entry* entry : {&q, &k, &v, &dout, out}) {
     if (entry) reader.demand_dtype(*entry);
   }
 
-  inputs.tensors = {reader.read_values(q), reader.read_values(k), reader.read_values(v),
-                    reader.read_values(dout)};
+  inputs.tensors = {reader.read_values(q),
+                    reader.read_values(k),
+                    reader.read_values(v),
+                    reader.read_values(dout),
+                    reader.read_f32("dlse", lse_shape),
+                    reader.read_f32("sink", {shape.heads})};
   if (out) inputs.out = reader.read_values(*out);
   if (lse) inputs.lse = reader.read_lse(*lse);
   inputs.notes = reader.notes();

@@ -13,8 +13,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Bits = std::vector<std::uint16_t>;
 
-constexpr std::array<std::pair<const char*, Verdict VariantResult::*>, 3> kVerdicts = {
-    {{"dq", &VariantResult::dq}, {"dk", &VariantResult::dk}, {"dv", &VariantResult::dv}}};
+std::vector<std::pair<const char*, Verdict>> verdicts(const VariantResult& result) {
+  std::vector<std::pair<const char*, Verdict>> list = {
+      {"dq", result.dq}, {"dk", result.dk}, {"dv", result.dv}};
+  if (result.dsink) list.emplace_back("dsink", *result.dsink);
+  return list;
+}
+
 constexpr std::array<std::pair<const char*, Bits DeviceGradients::*>, 3> kGradients = {
     {{"dq", &DeviceGradients::dq}, {"dk", &DeviceGradients::dk}, {"dv", &DeviceGradients::dv}}};
 constexpr std::array<std::pair<const char*, Distribution InputStatistics::*>, 4> kInputs = {
@@ -31,8 +36,7 @@ bool identical(const std::vector<VariantResult>& results, Bits DeviceGradients::
 
 Json gradients_json(const VariantResult& result) {
   Json json;
-  for (const auto& [gradient, member] : kVerdicts) {
-    const Verdict& verdict = result.*member;
+  for (const auto& [gradient, verdict] : verdicts(result)) {
     json[gradient] = {{"max_abs", verdict.max_abs},
                       {"rel", verdict.rel},
                       {"limit", verdict.limit},
@@ -73,13 +77,12 @@ std::string result_text(const VariantResult& result, Arch arch) {
   const std::string variant = has_variants(arch) ? name(result.variant) + ": " : "";
   std::string text = fmt::format("\n{}{}\n", variant, fmt::join(result.gradients.entries, ", "));
   text += fmt::format("          {:>14}  {:>14}  {:>14}  ok\n", "max abs error", "limit", "relative error");
-  for (const auto& [gradient, member] : kVerdicts) {
-    const Verdict& verdict = result.*member;
+  for (const auto& [gradient, verdict] : verdicts(result)) {
     text += fmt::format("  {:<6}  {:>14.4g}  {:>14.4g}  {:>14.4g}  {}\n", gradient, verdict.max_abs,
                         verdict.limit, verdict.rel, verdict.ok ? "yes" : "NO");
   }
-  for (const auto& [gradient, member] : kVerdicts) {
-    if (!(result.*member).ok) text += fmt::format("  {}: {}\n", gradient, (result.*member).sentence);
+  for (const auto& [gradient, verdict] : verdicts(result)) {
+    if (!verdict.ok) text += fmt::format("  {}: {}\n", gradient, verdict.sentence);
   }
   return text;
 }
@@ -117,6 +120,8 @@ Json to_json(const RunReport& report) {
   json["shape"] = to_json(report.problem.shape);
   json["dtype"] = name(report.problem.dtype);
   json["causal"] = report.problem.mask == Mask::kCausal;
+  json["window"] = {report.problem.mask.left, report.problem.mask.right};
+  json["packed"] = report.problem.q_sequences.packed() || report.problem.k_sequences.packed();
   json["scale"] = effective_scale(report.problem);
   double seconds = 0;
   Json variants = Json::array();

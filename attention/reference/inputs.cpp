@@ -17,6 +17,9 @@ constexpr std::array<std::pair<Data, std::string_view>, 6> kNames = {{{Data::kNo
                                                                       {Data::kZero, "zero"},
                                                                       {Data::kHeavy, "heavy"}}};
 
+// The streams of random numbers.
+enum : std::uint32_t { kQ, kK, kV, kDout, kDlse, kSink };
+
 // Twelve uniform numbers less six have mean 0 and variance 1 and are near enough to normal; unlike the
 // distributions of the standard library, whose values it leaves open, they are the same everywhere.
 class Normal {
@@ -71,8 +74,6 @@ Inputs make_inputs(Data data, const Shape& shape, Dtype dtype, double scale, std
   const std::int64_t channels = shape.head_dim;
   const std::int64_t q_rows = shape.batch * shape.seqlen_q * shape.heads;
   const std::int64_t k_rows = shape.batch * shape.seqlen_k * shape.kv_heads;
-  enum : std::uint32_t { kQ, kK, kV, kDout };
-
   auto zeros = [&](std::int64_t rows) { return std::vector<float>(rows * channels); };
   auto normal = [&](std::uint32_t tensor, std::int64_t rows) {
     Normal draw(seed, tensor);
@@ -106,20 +107,47 @@ Inputs make_inputs(Data data, const Shape& shape, Dtype dtype, double scale, std
 
   switch (data) {
     case Data::kZero:
-      return {zeros(q_rows), zeros(k_rows), zeros(k_rows), zeros(q_rows)};
+      return {zeros(q_rows), zeros(k_rows), zeros(k_rows), zeros(q_rows), {}, {}};
     case Data::kHeavy:
-      return {heavy(kQ, q_rows), heavy(kK, k_rows), heavy(kV, k_rows), heavy(kDout, q_rows)};
+      return {heavy(kQ, q_rows), heavy(kK, k_rows), heavy(kV, k_rows), heavy(kDout, q_rows), {}, {}};
     case Data::kEqual:
-      return {one_row(kQ, q_rows), one_row(kK, k_rows), normal(kV, k_rows), normal(kDout, q_rows)};
+      return {one_row(kQ, q_rows), one_row(kK, k_rows), normal(kV, k_rows), normal(kDout, q_rows), {}, {}};
     case Data::kLow:
-      return {aligned(kQ, q_rows, -100), aligned(kK, k_rows, -100), normal(kV, k_rows),
-              normal(kDout, q_rows)};
+      return {aligned(kQ, q_rows, -100),
+              aligned(kK, k_rows, -100),
+              normal(kV, k_rows),
+              normal(kDout, q_rows),
+              {},
+              {}};
     case Data::kHigh:
-      return {aligned(kQ, q_rows, 100), aligned(kK, k_rows, 100), normal(kV, k_rows), normal(kDout, q_rows)};
+      return {aligned(kQ, q_rows, 100),
+              aligned(kK, k_rows, 100),
+              normal(kV, k_rows),
+              normal(kDout, q_rows),
+              {},
+              {}};
     case Data::kNormal:
       break;
   }
-  return {normal(kQ, q_rows), normal(kK, k_rows), normal(kV, k_rows), normal(kDout, q_rows)};
+  return {normal(kQ, q_rows), normal(kK, k_rows), normal(kV, k_rows), normal(kDout, q_rows), {}, {}};
+}
+
+namespace {
+
+std::vector<float> normal_numbers(std::uint32_t stream, std::int64_t size, std::uint64_t seed) {
+  Normal draw(seed, stream);
+  std::vector<float> numbers(size);
+  for (float& number : numbers) number = static_cast<float>(draw());
+  return numbers;
+}
+
+}  // namespace
+
+std::vector<float> make_dlse(std::int64_t size, std::uint64_t seed) {
+  return normal_numbers(kDlse, size, seed);
+}
+std::vector<float> make_sink(std::int64_t heads, std::uint64_t seed) {
+  return normal_numbers(kSink, heads, seed);
 }
 
 }  // namespace flashback::reference

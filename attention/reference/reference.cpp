@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -26,11 +27,14 @@ Index round_up(Index value, Index unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-// Keys that query row `i` sees: the first so many. Bottom-right aligned: the last row sees them all.
-Index visible_keys(const Question& question, Index i) {
-  const Index sq = question.shape.seqlen_q, sk = question.shape.seqlen_k;
-  if (question.mask == Mask::kDense) return sk;
-  return std::clamp(i + 1 + sk - sq, Index{0}, sk);
+constexpr double kNever = -std::numeric_limits<double>::infinity();
+
+// Keys that query row `i` of `rows` sees of `keys`. The last row stands at the last key.
+Visible visible_keys(const Mask& mask, Index i, Index rows, Index keys) {
+  const Index at = i + keys - rows;
+  const Index first = mask.left == kUnlimited ? 0 : std::max(Index{0}, at - mask.left);
+  const Index end = mask.right == kUnlimited ? keys : std::min(keys, at + mask.right + 1);
+  return {first, std::max(first, end)};
 }
 
 double store(double value, Exact) {
@@ -51,6 +55,12 @@ struct KeyHead {
   std::atomic<Index> tasks_left;
 };
 
+// A sequence: its rows among all rows of a side, and its keys in whole panels.
+struct Sequence {
+  Rows q, k;
+  Index keys;
+};
+
 template <typename Real, typename Arithmetic>
 class Solver {
  public:
@@ -63,18 +73,28 @@ class Solver {
         given_out_(given_out),
         arithmetic_(arithmetic),
         channels_(round_up(shape_.head_dim, kPanel<Real>)),
-        keys_(round_up(shape_.seqlen_k, kPanel<Real>)),
-        // One panel more than needed, so that a column of scores does not fall into one set of the cache.
-        score_row_(keys_ + kPanel<Real>),
         group_(shape_.kv_heads > 0 ? shape_.heads / shape_.kv_heads : 0),
         key_heads_(shape_.batch * shape_.kv_heads) {
-    const std::size_t q_size = shape_.batch * shape_.seqlen_q * shape_.heads * shape_.head_dim;
-    const std::size_t k_size = shape_.batch * shape_.seqlen_k * shape_.kv_heads * shape_.head_dim;
+    for (Index b = 0; b < shape_.batch; ++b) {
+      const Rows q =
+          question.q_rows.empty() ? Rows{b * shape_.seqlen_q, shape_.seqlen_q} : question.q_rows[b];
+      const Rows k =
+          question.k_rows.empty() ? Rows{b * shape_.seqlen_k, shape_.seqlen_k} : question.k_rows[b];
+      sequences_.push_back({q, k, round_up(k.count, kPanel<Real>)});
+      most_keys_ = std::max(most_keys_, sequences_.back().keys);
+    }
+    // One panel more than needed, so that a column of scores does not fall into one set of the cache.
+    score_row_ = most_keys_ + kPanel<Real>;
+    const std::size_t q_rows = (question.q_packed ? 1 : shape_.batch) * shape_.seqlen_q,
+                      k_rows = (question.k_packed ? 1 : shape_.batch) * shape_.seqlen_k;
+    const std::size_t q_size = q_rows * shape_.heads * shape_.head_dim;
+    const std::size_t k_size = k_rows * shape_.kv_heads * shape_.head_dim;
     answer_.out.resize(q_size);
     answer_.dq.resize(q_size);
     answer_.dk.resize(k_size);
     answer_.dv.resize(k_size);
-    answer_.lse.resize(shape_.batch * shape_.heads * shape_.seqlen_q);
+    answer_.lse.resize(q_rows * shape_.heads);
+    if (!inputs.sink.empty()) dsink_of_rows_.resize(answer_.lse.size());
     for (KeyHead<Real>& head : key_heads_) {
       head.dk.resize(group_ * kParts);
       head.dv.resize(group_ * kParts);
@@ -94,6 +114,7 @@ class Solver {
     for (Index i = 1; i < std::min<Index>(threads, tasks); ++i) others.emplace_back(work);
     if (tasks > 0) work();
     others.clear();
+    if (!inputs_.sink.empty()) sum_sink_gradient();
     return std::move(answer_);
   }
 
@@ -110,9 +131,14 @@ class Solver {
     std::vector<Real> p, ds;             // [row][score_row]
   };
 
-  // First element of row `row` of a packed tensor with `rows` rows and `heads` heads.
-  Index element(Index batch, Index row, Index head, Index rows, Index heads) const {
-    return ((batch * rows + row) * heads + head) * shape_.head_dim;
+  // First element of the `row`-th of all rows, of a head.
+  Index element(Index row, Index head, Index heads) const { return (row * heads + head) * shape_.head_dim; }
+
+  // Where the lse of the first row of a sequence stands.
+  Index first_lse(Index batch, Index head) const {
+    if (question_.q_packed) return head * shape_.seqlen_q + sequences_[batch].q.first;
+    const Index within = sequences_[batch].q.first - batch * shape_.seqlen_q;
+    return (batch * shape_.heads + head) * shape_.seqlen_q + within;
   }
 
   void run(Index task, Scratch& scratch) {
@@ -121,8 +147,9 @@ class Solver {
     KeyHead<Real>& head = key_heads_[key_head];
     std::call_once(head.prepared, [&] { prepare(head, batch, kv); });
 
-    std::vector<Real> dk(keys_ * channels_), dv(keys_ * channels_);
-    for (Index row = part * kBlock; row < shape_.seqlen_q; row += kParts * kBlock) {
+    const Sequence& sequence = sequences_[batch];
+    std::vector<Real> dk(sequence.keys * channels_), dv(sequence.keys * channels_);
+    for (Index row = part * kBlock; row < sequence.q.count; row += kParts * kBlock) {
       solve_block(head, batch, kv * group_ + member, row, scratch, dk.data(), dv.data());
     }
     head.dk[task % (kParts * group_)] = std::move(dk);
@@ -131,11 +158,12 @@ class Solver {
   }
 
   void prepare(KeyHead<Real>& head, Index batch, Index kv) {
+    const Sequence& sequence = sequences_[batch];
     auto load = [&](const std::vector<float>& from, std::vector<Real>& rows, std::vector<Real>& panels) {
-      rows.assign(keys_ * channels_, 0);
-      panels.assign(keys_ * channels_, 0);
-      for (Index j = 0; j < shape_.seqlen_k; ++j) {
-        const float* source = from.data() + element(batch, j, kv, shape_.seqlen_k, shape_.kv_heads);
+      rows.assign(sequence.keys * channels_, 0);
+      panels.assign(sequence.keys * channels_, 0);
+      for (Index j = 0; j < sequence.k.count; ++j) {
+        const float* source = from.data() + element(sequence.k.first + j, kv, shape_.kv_heads);
         const Index panel = j / kPanel<Real> * kPanel<Real> * channels_ + j % kPanel<Real>;
         for (Index c = 0; c < shape_.head_dim; ++c) {
           rows[j * channels_ + c] = source[c];
@@ -149,8 +177,12 @@ class Solver {
 
   void solve_block(const KeyHead<Real>& head, Index batch, Index query_head, Index first_row, Scratch& s,
                    Real* dk, Real* dv) {
-    const Index rows = std::min(kBlock, shape_.seqlen_q - first_row);
-    const Index first = element(batch, first_row, query_head, shape_.seqlen_q, shape_.heads);
+    const Sequence& sequence = sequences_[batch];
+    const Index rows = std::min(kBlock, sequence.q.count - first_row);
+    const Index first = element(sequence.q.first + first_row, query_head, shape_.heads);
+    const auto visible_to = [&](Index row) {
+      return visible_keys(question_.mask, row, sequence.q.count, sequence.k.count);
+    };
     const Index stride = shape_.heads * shape_.head_dim;
     auto load = [&](const std::vector<float>& from, std::vector<Real>& to) {
       std::fill(to.begin(), to.end(), Real{0});
@@ -170,8 +202,8 @@ class Solver {
     std::fill(s.out.begin(), s.out.end(), Real{0});
     std::fill(s.dq.begin(), s.dq.end(), Real{0});
 
-    // Columns that any row of the block sees, in whole panels.
-    const Index columns = round_up(visible_keys(question_, first_row + rows - 1), kPanel<Real>);
+    // Up to the last column that any row of the block sees, in whole panels.
+    const Index columns = round_up(visible_to(first_row + rows - 1).end, kPanel<Real>);
     auto scores_of = [&](const std::vector<Real>& left, const std::vector<Real>& panels,
                          std::vector<Real>& to) {
       for (Index i = 0; i < kBlock; ++i) std::fill_n(to.data() + i * score_row_, columns, Real{0});
@@ -204,12 +236,13 @@ class Solver {
     };
 
     scores_of(s.q, head.k_transposed, s.p);
-    Real* lse = answer_.lse.data() + (batch * shape_.heads + query_head) * shape_.seqlen_q + first_row;
+    const Index first_lse = this->first_lse(batch, query_head) + first_row;
+    const double sink = inputs_.sink.empty() ? kNever : inputs_.sink[query_head];
     for (Index i = 0; i < kBlock; ++i) {
-      const Index visible = i < rows ? visible_keys(question_, first_row + i) : 0;
+      const Visible visible = i < rows ? visible_to(first_row + i) : Visible{0, 0};
       const double log_sum =
-          softmax(s.p.data() + i * score_row_, visible, columns, question_.scale, arithmetic_);
-      if (i < rows) lse[i] = static_cast<Real>(log_sum);
+          softmax(s.p.data() + i * score_row_, visible, columns, question_.scale, sink, arithmetic_);
+      if (i < rows) answer_.lse[first_lse + i] = static_cast<Real>(log_sum);
     }
     row_sums(s.p, head.v, s.out);
     save(s.out, answer_.out);
@@ -220,6 +253,11 @@ class Solver {
     for (Index i = 0; i < kBlock; ++i) {
       Real delta = 0;
       for (Index c = 0; c < channels_; ++c) delta += s.dout[i * channels_ + c] * s.out[i * channels_ + c];
+      if (i < rows && !inputs_.dlse.empty()) delta -= inputs_.dlse[first_lse + i];
+      if (i < rows && !inputs_.sink.empty()) {
+        const auto weight = static_cast<Real>(std::exp(sink - double{answer_.lse[first_lse + i]}));
+        dsink_of_rows_[first_lse + i] = -store(weight, arithmetic_) * delta;
+      }
       softmax_gradient(s.p.data() + i * score_row_, s.ds.data() + i * score_row_, columns, delta,
                        question_.scale, arithmetic_);
     }
@@ -229,9 +267,10 @@ class Solver {
   }
 
   void finish(KeyHead<Real>& head, Index batch, Index kv) {
+    const Sequence& sequence = sequences_[batch];
     auto add = [&](std::vector<std::vector<Real>>& parts, std::vector<Real>& to) {
-      for (Index j = 0; j < shape_.seqlen_k; ++j) {
-        Real* row = to.data() + element(batch, j, kv, shape_.seqlen_k, shape_.kv_heads);
+      for (Index j = 0; j < sequence.k.count; ++j) {
+        Real* row = to.data() + element(sequence.k.first + j, kv, shape_.kv_heads);
         for (Index c = 0; c < shape_.head_dim; ++c) {
           Real sum = 0;
           for (const std::vector<Real>& part : parts) sum += part[j * channels_ + c];
@@ -245,13 +284,27 @@ class Solver {
     for (std::vector<Real>* copy : {&head.k, &head.v, &head.k_transposed, &head.v_transposed}) *copy = {};
   }
 
+  // In the order of the rows, whoever worked them out.
+  void sum_sink_gradient() {
+    answer_.dsink.assign(shape_.heads, 0);
+    for (Index batch = 0; batch < shape_.batch; ++batch) {
+      for (Index head = 0; head < shape_.heads; ++head) {
+        const Real* rows = dsink_of_rows_.data() + first_lse(batch, head);
+        for (Index i = 0; i < sequences_[batch].q.count; ++i) answer_.dsink[head] += rows[i];
+      }
+    }
+  }
+
   const Question& question_;
   const Shape& shape_;
   const Inputs& inputs_;
   const std::vector<float>* given_out_;
   const Arithmetic arithmetic_;
-  const Index channels_, keys_, score_row_, group_;
+  const Index channels_, group_;
+  Index most_keys_ = 0, score_row_ = 0;
+  std::vector<Sequence> sequences_;
   std::vector<KeyHead<Real>> key_heads_;
+  std::vector<Real> dsink_of_rows_;  // in the order of lse
   Answer<Real> answer_;
 };
 

@@ -9,17 +9,28 @@
 
 namespace flashback::reference {
 
-// Packed (batch, row, head, channel), lse (batch, head, row), natural logarithm.
-// A row that sees no key has out 0, lse -infinity and gradients zero.
+// Packed (batch, row, head, channel), lse (batch, head, row), natural logarithm; where the question says
+// `packed`, (row, head, channel) and (head, row).
+// A row that sees no key has out 0, lse -infinity (with a sink: the sink) and gradients zero; so has a row of
+// no sequence, but for its lse, which is 0.
 template <typename Real>
 struct Answer {
   std::vector<Real> out, lse, dq, dk, dv;
+  std::vector<Real> dsink;  // of each head; empty without a sink
+};
+
+// The rows of a sequence among all rows of a side, batches one after another.
+struct Rows {
+  std::int64_t first, count;
 };
 
 struct Question {
   Shape shape;
-  Mask mask = Mask::kDense;
+  Mask mask;
   double scale = 1;
+  // Of each sequence; empty: all seqlen rows of each batch.
+  std::vector<Rows> q_rows = {}, k_rows = {};
+  bool q_packed = false, k_packed = false;  // seqlen is the number of all rows, and not of each batch
 };
 
 // Any head dim; kv_heads divides heads; lengths may be 0. `threads` 0: one for each core; the answer does not

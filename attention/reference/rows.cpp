@@ -62,16 +62,17 @@ template <typename Real>
 }
 
 template <typename Real, typename Store>
-[[gnu::always_inline]] inline double softmax_row(Real* row, std::ptrdiff_t visible, std::ptrdiff_t length,
-                                                 double scale, Store store) {
+[[gnu::always_inline]] inline double softmax_row(Real* row, Visible visible, std::ptrdiff_t length,
+                                                 double scale, double sink, Store store) {
   constexpr Real kNever = -std::numeric_limits<Real>::infinity();
-  if (visible == 0) {
+  if (visible.first >= visible.end) {
     for (std::ptrdiff_t j = 0; j < length; ++j) row[j] = 0;
-    return kNever;
+    return sink;
   }
   const Real factor = static_cast<Real>(scale);
-  for (std::ptrdiff_t j = 0; j < visible; ++j) row[j] = store(store(row[j]) * factor);
-  for (std::ptrdiff_t j = visible; j < length; ++j) row[j] = kNever;
+  for (std::ptrdiff_t j = 0; j < visible.first; ++j) row[j] = kNever;
+  for (std::ptrdiff_t j = visible.first; j < visible.end; ++j) row[j] = store(store(row[j]) * factor);
+  for (std::ptrdiff_t j = visible.end; j < length; ++j) row[j] = kNever;
 
   Real highest[kLanes<Real>];
   for (Real& lane : highest) lane = kNever;
@@ -79,7 +80,7 @@ template <typename Real, typename Store>
     for (std::ptrdiff_t l = 0; l < kLanes<Real>; ++l)
       highest[l] = row[j + l] > highest[l] ? row[j + l] : highest[l];
   }
-  Real maximum = kNever;
+  Real maximum = static_cast<Real>(sink);
   for (Real lane : highest) maximum = lane > maximum ? lane : maximum;
 
   Real sums[kLanes<Real>] = {};
@@ -90,7 +91,7 @@ template <typename Real, typename Store>
       sums[l] += e;
     }
   }
-  const Real sum = total<Real>(sums);
+  const Real sum = total<Real>(sums) + static_cast<Real>(exp_nonpositive(sink - maximum));
   for (std::ptrdiff_t j = 0; j < length; ++j) row[j] = store(row[j] / sum);
   return static_cast<double>(maximum) + std::log(static_cast<double>(sum));
 }
@@ -105,13 +106,13 @@ template <typename Real, typename Store>
   }
 }
 
-FLASHBACK_EACH_LEVEL double softmax_bf16(float* row, std::ptrdiff_t visible, std::ptrdiff_t length,
-                                         double scale) {
-  return softmax_row(row, visible, length, scale, ToBf16{});
+FLASHBACK_EACH_LEVEL double softmax_bf16(float* row, Visible visible, std::ptrdiff_t length, double scale,
+                                         double sink) {
+  return softmax_row(row, visible, length, scale, sink, ToBf16{});
 }
-FLASHBACK_EACH_LEVEL double softmax_f16(float* row, std::ptrdiff_t visible, std::ptrdiff_t length,
-                                        double scale) {
-  return softmax_row(row, visible, length, scale, ToF16{});
+FLASHBACK_EACH_LEVEL double softmax_f16(float* row, Visible visible, std::ptrdiff_t length, double scale,
+                                        double sink) {
+  return softmax_row(row, visible, length, scale, sink, ToF16{});
 }
 FLASHBACK_EACH_LEVEL void gradient_bf16(const float* p, float* d_row, std::ptrdiff_t length, double delta,
                                         double scale) {
@@ -124,18 +125,18 @@ FLASHBACK_EACH_LEVEL void gradient_f16(const float* p, float* d_row, std::ptrdif
 
 }  // namespace
 
-FLASHBACK_EACH_LEVEL double softmax(double* row, std::ptrdiff_t visible, std::ptrdiff_t length, double scale,
-                                    Exact) {
-  return softmax_row(row, visible, length, scale, NotRounded{});
+FLASHBACK_EACH_LEVEL double softmax(double* row, Visible visible, std::ptrdiff_t length, double scale,
+                                    double sink, Exact) {
+  return softmax_row(row, visible, length, scale, sink, NotRounded{});
 }
 FLASHBACK_EACH_LEVEL void softmax_gradient(const double* p, double* d_row, std::ptrdiff_t length,
                                            double delta, double scale, Exact) {
   gradient_row(p, d_row, length, delta, scale, NotRounded{});
 }
 
-double softmax(float* row, std::ptrdiff_t visible, std::ptrdiff_t length, double scale, Stored stored) {
-  return stored.dtype == Dtype::kBf16 ? softmax_bf16(row, visible, length, scale)
-                                      : softmax_f16(row, visible, length, scale);
+double softmax(float* row, Visible visible, std::ptrdiff_t length, double scale, double sink, Stored stored) {
+  return stored.dtype == Dtype::kBf16 ? softmax_bf16(row, visible, length, scale, sink)
+                                      : softmax_f16(row, visible, length, scale, sink);
 }
 void softmax_gradient(const float* p, float* d_row, std::ptrdiff_t length, double delta, double scale,
                       Stored stored) {

@@ -1,5 +1,6 @@
 // What happens to one row of scores between the matrix products. A row has `length` elements, a multiple of
-// kPanel, of which the first `visible` are keys that the query sees; the rest become zero.
+// kPanel, of which those from visible.first up to visible.end are keys that the query sees; the rest become
+// zero.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +16,14 @@ struct Stored {
   Dtype dtype;
 };
 
-// In: q.k. Out: P = softmax(scale * q.k). Returns the natural logarithm of the sum of exp(scale * q.k);
-// -infinity when nothing is visible.
-double softmax(double* row, std::ptrdiff_t visible, std::ptrdiff_t length, double scale, Exact);
-double softmax(float* row, std::ptrdiff_t visible, std::ptrdiff_t length, double scale, Stored stored);
+struct Visible {
+  std::ptrdiff_t first, end;
+};
+
+// In: q.k. Out: P = softmax(scale * q.k) with one more score, `sink`, whose weight is dropped; -infinity is
+// none. Returns the natural logarithm of the sum of exp of all scores; -infinity when there is none.
+double softmax(double* row, Visible visible, std::ptrdiff_t length, double scale, double sink, Exact);
+double softmax(float* row, Visible visible, std::ptrdiff_t length, double scale, double sink, Stored stored);
 
 // `d_row` in: dP = dout.v. Out: dS = scale * P * (dP - delta), the gradient of q.k, where delta = sum of P *
 // dP = dout.out.

@@ -76,37 +76,70 @@ typedef enum flashback_dtype { FLASHBACK_BF16 = 0, FLASHBACK_F16 = 1 } flashback
 
 /* A tensor (batch, row, head, channel) on the device by its strides in elements; channels are contiguous.
  * `data` and the strides are multiples of 16 bytes. Strides are 64-bit and independent for every tensor; the
- * stride of a dimension of size 1 is ignored; a stride of 0 repeats an input. */
+ * stride of a dimension of size 1 is ignored; a stride of 0 repeats an input. Packed sequences have no batch
+ * dimension: their tensor is (row, head, channel) and batch_stride is ignored. A tensor without elements may
+ * be NULL. */
 typedef struct flashback_tensor {
   void* data;
   int64_t batch_stride, row_stride, head_stride;
 } flashback_tensor;
 
-/* lse: (batch, head, row) fp32, natural logarithm of the sum of exp(scale * q.k); rows are contiguous. Of a
- * row that sees no key it may be -infinity or +infinity. */
+/* A number for each query row: (batch, head, row) fp32; packed sequences: (head, row), batch_stride ignored.
+ * Rows are contiguous. */
 typedef struct flashback_lse {
   float* data;
   int64_t batch_stride, head_stride;
 } flashback_lse;
 
+/* A band of keys. Query row i stands at key j = i + seqlen_k - seqlen_q (so that the last row stands at the
+ * last key) and sees the keys from j - left to j + right, both included. */
+typedef struct flashback_window {
+  int bounded;         /* 0: no window; left and right are not read */
+  int64_t left, right; /* -1: no bound on this side */
+} flashback_window;
+
 /* Which of the kernel's variants runs. Zero everywhere is the fastest; sm90 takes nothing else. */
 typedef enum flashback_tensor_memory { FLASHBACK_SPLIT = 0, FLASHBACK_ALIASED = 1 } flashback_tensor_memory;
 typedef enum flashback_signal { FLASHBACK_WARP = 0, FLASHBACK_CTA = 1 } flashback_signal;
 
+/* Zero in a field that is not mentioned in a call's problem means what most callers want. */
 typedef struct flashback_backward_arguments {
   size_t size; /* sizeof(flashback_backward_arguments), so that the struct may grow */
 
-  flashback_dtype dtype; /* of q, k, v, out, dout, dq, dk, dv */
-  int64_t batch;
-  int64_t heads, kv_heads; /* kv_heads divides heads; on sm100 they are equal */
+  flashback_dtype dtype;   /* of q, k, v, out, dout, and of dq, dk, dv unless fp32_gradients */
+  int64_t batch;           /* sequences */
+  int64_t heads, kv_heads; /* kv_heads divides heads; query heads h * heads / kv_heads ... share head h */
+  /* Rows of every sequence, or, with cu_seqlens, of the packed tensor. 0 is allowed, as is batch 0. */
   int64_t seqlen_q, seqlen_k;
   int64_t head_dim;
-  int causal;  /* query row i sees key rows j <= i + seqlen_k - seqlen_q (bottom-right aligned) */
-  float scale; /* of the scores; 0 means 1 / sqrt(head_dim) */
+
+  int causal;              /* query row i sees no key after j, where it stands: as window.right = 0 */
+  flashback_window window; /* with causal: what both let through */
+  float scale;             /* of the scores; 0 means 1 / sqrt(head_dim) */
+
+  /* Where sequences begin, and how long they are: int32 on the device, read by the kernels alone, so that a
+   * captured graph may be replayed with other lengths. Each of the four may be NULL.
+   * cu_seqlens (batch + 1 numbers, ascending from 0): sequence b has the rows from cu_seqlens[b] up to
+   * cu_seqlens[b + 1]; the tensors of this side are packed. Rows from cu_seqlens[batch] on belong to no one.
+   * seqused (batch numbers): only so many rows of sequence b, its first ones, take part.
+   * No longest length is asked for; no kernel reads a row that takes no part. */
+  const int32_t *cu_seqlens_q, *cu_seqlens_k;
+  const int32_t *seqused_q, *seqused_k;
+  /* Rows of dq, dk, dv that take no part become zero; with this they are left as they are. */
+  int leave_unused_rows;
 
   flashback_tensor q, k, v, out, dout; /* read */
-  flashback_lse lse;                   /* read */
-  flashback_tensor dq, dk, dv;         /* written whole */
+  /* Read: the natural logarithm of the sum of exp(scale * q.k), and of exp(sink) where there is a sink. An
+   * infinite lse, of either sign, says that the row sees no key: it adds nothing to any gradient. */
+  flashback_lse lse;
+  flashback_lse dlse;          /* read: the gradient of lse; NULL data: there is none */
+  const float* sink;           /* read: a logit of each head that takes weight and has no value; or NULL */
+  flashback_tensor dq, dk, dv; /* written whole */
+  float* dsink;                /* written: the gradient of sink, of each head; NULL without a sink */
+
+  int fp32_gradients; /* dq, dk, dv are fp32 */
+  int accumulate;     /* the gradients are added to what dq, dk, dv hold; needs fp32_gradients */
+  int deterministic;  /* the same bits in every run, whatever else the device does */
 
   void* workspace; /* device memory, 256-byte aligned, of flashback_backward_workspace bytes; contents do not
                       matter */
@@ -117,7 +150,8 @@ typedef struct flashback_backward_arguments {
   flashback_signal signal;
 } flashback_backward_arguments;
 
-/* Bytes of workspace for this problem. Reads shapes only: pointers may be NULL. */
+/* Bytes of workspace for this problem; linear in the rows. Reads shapes and choices only, and of pointers
+ * whether they are NULL: cu_seqlens, seqused and sink change what is needed. */
 FLASHBACK_API flashback_status flashback_backward_workspace(flashback_device* device,
                                                             const flashback_backward_arguments* arguments,
                                                             size_t* bytes, flashback_message* message);

@@ -133,12 +133,17 @@ inline flashback_backward_arguments backward_arguments() {
   return arguments;
 }
 
-// A tensor packed as (batch, row, head, channel).
+// Bounds of -1 are none.
+inline flashback_window window(std::int64_t left, std::int64_t right) {
+  return {1, left, right};
+}
+
+// A tensor packed as (batch, row, head, channel), or of packed sequences as (row, head, channel).
 inline flashback_tensor packed(void* data, std::int64_t rows, std::int64_t heads, std::int64_t head_dim) {
   return {data, rows * heads * head_dim, heads * head_dim, head_dim};
 }
 
-// lse packed as (batch, head, row).
+// lse packed as (batch, head, row), or of packed sequences as (head, row).
 inline flashback_lse packed_lse(float* data, std::int64_t heads, std::int64_t rows) {
   return {data, heads * rows, rows};
 }

@@ -28,7 +28,7 @@ enum class Layout {
 
 struct Case {
   Shape shape;
-  Mask mask = Mask::kDense;
+  Mask mask;
   TensorMemory tensor_memory = TensorMemory::kSplit;
   Signal signal = Signal::kWarp;
   Data data = Data::kNormal;
@@ -165,7 +165,7 @@ struct Question16 {
 };
 
 inline Question16 question_of(const Case& c, std::uint64_t seed) {
-  const Question question{c.shape, c.mask, c.scale};
+  const Question question{.shape = c.shape, .mask = c.mask, .scale = c.scale};
   Question16 q{make_inputs(c.data, c.shape, Dtype::kBf16, c.scale, seed), {}, {}};
   q.exact = reference::exact(question, q.inputs, 1);
   q.sixteen = reference::sixteen_bit(question, q.inputs, stored(q.exact.out, Dtype::kBf16), Dtype::kBf16, 1);

@@ -54,8 +54,8 @@ TEST_P(Refused, InWords) {
 }
 
 const Refusal kShapes[] = {
-    {"batch", Code::kInvalid, [](Problem& p) { p.shape.batch = 0; },
-     "batch is 0; it must be at least 1; nearest accepted: 1"},
+    {"batch", Code::kInvalid, [](Problem& p) { p.shape.batch = -1; },
+     "batch is -1; it must not be negative; nearest accepted: 0"},
     {"heads", Code::kInvalid, [](Problem& p) { p.shape.heads = -4; },
      "heads is -4; it must be at least 1; nearest accepted: 1"},
     {"kv_heads", Code::kInvalid, [](Problem& p) { p.shape.kv_heads = 0; },
@@ -67,23 +67,19 @@ const Refusal kShapes[] = {
     {"head_dim_huge", Code::kUnsupported, [](Problem& p) { p.shape.head_dim = (1LL << 32) + 64; },
      "head_dim is 4294967360; no backward kernel for sm100 takes it yet; accepted: 64"},
     {"seqlen_q_negative", Code::kInvalid, [](Problem& p) { p.shape.seqlen_q = -1; },
-     "seqlen_q is -1; it must not be negative; nearest accepted: 1"},
-    {"seqlen_q_zero", Code::kUnsupported, [](Problem& p) { p.shape.seqlen_q = 0; },
-     "seqlen_q is 0; sequences without rows are not supported yet; nearest accepted: 1 (with no rows the "
-     "gradients are "
-     "empty or zero: skip the call)"},
-    {"seqlen_k_zero", Code::kUnsupported, [](Problem& p) { p.shape.seqlen_k = 0; },
-     "seqlen_k is 0; sequences without rows are not supported yet; nearest accepted: 1 (with no rows the "
-     "gradients are "
-     "empty or zero: skip the call)"},
+     "seqlen_q is -1; it must not be negative; nearest accepted: 0"},
     {"seqlen_k_huge", Code::kUnsupported, [](Problem& p) { p.shape.seqlen_k = 1LL << 31; },
-     "seqlen_k is 2147483648; the kernels count rows in 32 bits; nearest accepted: 2147483520"},
+     "seqlen_k is 2147483648; the kernels count in 30 bits; nearest accepted: 1073741824"},
+    {"window_left", Code::kInvalid, [](Problem& p) { p.mask.left = -2; },
+     "window.left is -2; it must be -1, which is no bound, or a number of keys from 0 on; nearest accepted: "
+     "-1"},
+    {"window_right", Code::kInvalid, [](Problem& p) { p.mask.right = -9; },
+     "window.right is -9; it must be -1, which is no bound, or a number of keys from 0 on; nearest accepted: "
+     "-1"},
+    {"accumulate", Code::kInvalid, [](Problem& p) { p.accumulate = true; },
+     "accumulate is 1; gradients are summed in fp32 only; accepted: 0, or 1 with fp32_gradients"},
     {"kv_heads_divides", Code::kInvalid, [](Problem& p) { p.shape.kv_heads = 2; },
-     "kv_heads is 2; it must divide heads, which is 3, and grouped queries are not supported yet; nearest "
-     "accepted: 3"},
-    {"grouped_queries", Code::kUnsupported, [](Problem& p) { p.shape.kv_heads = 1; },
-     "kv_heads is 1 and heads is 3; grouped queries are not supported yet, so the two must be equal; nearest "
-     "accepted: 3"},
+     "kv_heads is 2; it must divide heads, which is 3; nearest accepted: 3"},
     {"dtype", Code::kUnsupported, [](Problem& p) { p.dtype = Dtype::kF16; },
      "dtype is fp16; no backward kernel for sm100 takes it yet; accepted: bf16"},
     {"batch_grid", Code::kUnsupported, [](Problem& p) { p.shape.batch = 65536; },
@@ -95,8 +91,8 @@ const Refusal kShapes[] = {
        p.shape.batch = p.shape.heads = p.shape.kv_heads = 65535;
        p.shape.seqlen_q = 1LL << 30;
      },
-     "batch 65535 with heads 65535 and seqlen_q 1073741824 needs more than 2^63 bytes of workspace; split "
-     "the call"},
+     "batch 65535 with heads 65535, seqlen_q 1073741824 and seqlen_k 200 needs more than 2^61 bytes of "
+     "workspace; split the call"},
     {"scale_nan", Code::kInvalid, [](Problem& p) { p.scale = std::nanf(""); },
      "scale is nan; it must be finite; accepted: 0, which means 1 / sqrt(head_dim), or a number"},
     {"scale_infinite", Code::kInvalid, [](Problem& p) { p.scale = -std::numeric_limits<float>::infinity(); },
@@ -146,6 +142,25 @@ const Refusal kTensors[] = {
      "dk.data and dv.data are both 0x7f0008000000; an output needs memory of its own"},
     {"in_place", Code::kInvalid, [](Problem& p) { p.tensors.dq.data = p.tensors.q.data; },
      "dq.data and q.data are both 0x7f0000000000; an output needs memory of its own"},
+    {"same_sink", Code::kInvalid, [](Problem& p) { p.tensors.sink = p.tensors.dsink = 0x7f0020000000; },
+     "dsink and sink are both 0x7f0020000000; an output needs memory of its own"},
+    {"sink_alone", Code::kInvalid, [](Problem& p) { p.tensors.sink = 0x7f0020000000; },
+     "dsink is null; it must point to device memory, because sink is given"},
+    {"dsink_alone", Code::kInvalid, [](Problem& p) { p.tensors.dsink = 0x7f0020000000; },
+     "dsink is given, but sink is null; accepted: both, or neither"},
+    {"alignment_dlse", Code::kInvalid, [](Problem& p) { p.tensors.dlse.data = 0x7f0020000001; },
+     "dlse.data is 0x7f0020000001; it must be a multiple of 4 bytes; nearest accepted: 0x7f0020000000"},
+    {"alignment_cu_seqlens", Code::kInvalid, [](Problem& p) { p.q_sequences.cu_seqlens = 0x7f0020000002; },
+     "cu_seqlens_q is 0x7f0020000002; it must be a multiple of 4 bytes; nearest accepted: 0x7f0020000000"},
+    {"alignment_seqused", Code::kInvalid, [](Problem& p) { p.k_sequences.seqused = 0x7f0020000002; },
+     "seqused_k is 0x7f0020000002; it must be a multiple of 4 bytes; nearest accepted: 0x7f0020000000"},
+    {"stride_fp32", Code::kInvalid,
+     [](Problem& p) {
+       p.fp32_gradients = true;
+       p.tensors.dq.row_stride = 194;
+     },
+     "dq.row_stride is 194; it must be from 0 to 549755813880 elements and a multiple of 4; nearest "
+     "accepted: 192"},
     {"workspace_null", Code::kInvalid, [](Problem& p) { p.workspace = 0; },
      "workspace is null; it must point to device memory"},
     {"workspace_alignment", Code::kInvalid, [](Problem& p) { p.workspace += 128; },

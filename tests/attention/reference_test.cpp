@@ -34,8 +34,10 @@ Answer<double> naive(const Question& question, const Inputs& in) {
       for (std::int64_t i = 0; i < sq; ++i) {
         std::vector<std::int64_t> keys;
         for (std::int64_t j = 0; j < sk; ++j) {
-          if (question.mask == Mask::kDense || sk - 1 - j >= sq - 1 - i)
-            keys.push_back(j);  // distances from the corner
+          const std::int64_t behind = (sq - 1 - i) - (sk - 1 - j);  // by distances from the corner
+          if (question.mask.right != kUnlimited && behind > question.mask.right) continue;
+          if (question.mask.left != kUnlimited && -behind > question.mask.left) continue;
+          keys.push_back(j);
         }
         if (keys.empty()) continue;
         std::vector<double> p(sk), dp(sk);
@@ -91,8 +93,11 @@ struct Case {
 
 std::string title(const testing::TestParamInfo<Case>& info) {
   const auto& [s, mask, data] = info.param;
-  return fmt::format("b{}h{}kv{}q{}k{}d{}_{}_{}", s.batch, s.heads, s.kv_heads, s.seqlen_q, s.seqlen_k,
-                     s.head_dim, name(mask), name(data));
+  const std::string window = kind_of(mask) == MaskKind::kWindow
+                                 ? fmt::format("_{}_{}", mask.left + 1, mask.right + 1)
+                                 : std::string();
+  return fmt::format("b{}h{}kv{}q{}k{}d{}_{}{}_{}", s.batch, s.heads, s.kv_heads, s.seqlen_q, s.seqlen_k,
+                     s.head_dim, name(kind_of(mask)), window, name(data));
 }
 
 std::vector<Case> cases() {
@@ -101,7 +106,8 @@ std::vector<Case> cases() {
                           {2, 3, 3, 70, 33, 64}, {1, 4, 2, 33, 130, 8}, {1, 2, 1, 300, 17, 13},
                           {1, 1, 1, 0, 5, 4},    {1, 1, 1, 5, 0, 4}};
   for (const Shape& shape : shapes) {
-    for (Mask mask : {Mask::kDense, Mask::kCausal}) all.push_back({shape, mask, Data::kNormal});
+    for (Mask mask : {Mask::kDense, Mask::kCausal, Mask{0, 0}, Mask{20, kUnlimited}, Mask{3, 40}})
+      all.push_back({shape, mask, Data::kNormal});
   }
   for (Data data : {Data::kLow, Data::kHigh, Data::kEqual, Data::kZero, Data::kHeavy}) {
     all.push_back({{1, 2, 2, 70, 90, 64}, Mask::kCausal, data});
@@ -124,17 +130,20 @@ TEST_P(Reference, EqualsTheNaiveLoops) {
   expect_near(got.dv, want.dv, "dv");
 }
 
-// The sum of out * dout moves with an input as its gradient says: central differences.
+// The sums of out * dout and of lse * dlse move with an input as its gradient says: central differences.
 TEST(Gradients, AreThoseOfTheForwardPass) {
   const Shape shape{.batch = 1, .heads = 2, .kv_heads = 1, .seqlen_q = 9, .seqlen_k = 7, .head_dim = 5};
-  for (Mask mask : {Mask::kDense, Mask::kCausal}) {
+  for (Mask mask : {Mask::kDense, Mask::kCausal, Mask{2, 1}}) {
     const Question question{shape, mask, 0.4};
     Inputs inputs = make_inputs(Data::kNormal, shape, Dtype::kBf16, question.scale, 3);
+    inputs.dlse = make_dlse(2 * 9, 3);
+    inputs.sink = make_sink(2, 3);
     const Answer<double> answer = exact(question, inputs);
     auto objective = [&] {
       const Answer<double> moved = exact(question, inputs);
       double sum = 0;
       for (std::size_t i = 0; i < moved.out.size(); ++i) sum += moved.out[i] * inputs.dout[i];
+      for (std::size_t i = 0; i < moved.lse.size(); ++i) sum += moved.lse[i] * inputs.dlse[i];
       return sum;
     };
     auto compare = [&](std::vector<float>& input, const std::vector<double>& gradient, const char* tensor) {
@@ -152,7 +161,68 @@ TEST(Gradients, AreThoseOfTheForwardPass) {
     compare(inputs.q, answer.dq, "dq");
     compare(inputs.k, answer.dk, "dk");
     compare(inputs.v, answer.dv, "dv");
+    compare(inputs.sink, answer.dsink, "dsink");
   }
+}
+
+// Sequences of a packed problem, with gaps and rows that take no part, are problems of their own.
+TEST(Sequences, AreAnsweredEachForItself) {
+  const std::vector<Rows> q_rows = {{0, 40}, {45, 0}, {45, 70}, {120, 9}},
+                          k_rows = {{0, 33}, {33, 8}, {50, 0}, {50, 90}};
+  const Shape all{.batch = 4, .heads = 2, .kv_heads = 1, .seqlen_q = 140, .seqlen_k = 150, .head_dim = 8};
+  Question question{.shape = all, .mask = {30, 10}, .scale = 0.3, .q_rows = q_rows, .k_rows = k_rows};
+  question.q_packed = question.k_packed = true;
+  Shape memory = all;
+  memory.batch = 1;
+  Inputs inputs = make_inputs(Data::kNormal, memory, Dtype::kBf16, 0.3, 5);
+  inputs.dlse = make_dlse(2 * 140, 5);
+  inputs.sink = make_sink(2, 5);
+  const Answer<double> got = exact(question, inputs);
+
+  Answer<double> want;
+  want.out.resize(inputs.q.size());
+  want.dq = want.out;
+  want.dk.resize(inputs.k.size());
+  want.dv = want.dk;
+  want.lse.resize(2 * 140);
+  want.dsink.resize(2);
+  const auto slice = [](const auto& from, const Rows& rows, std::int64_t row) {
+    return std::decay_t<decltype(from)>(from.begin() + rows.first * row,
+                                        from.begin() + (rows.first + rows.count) * row);
+  };
+  for (std::size_t i = 0; i < q_rows.size(); ++i) {
+    const Rows& q = q_rows[i];
+    const Rows& k = k_rows[i];
+    Shape shape = all;
+    shape.batch = 1;
+    shape.seqlen_q = q.count;
+    shape.seqlen_k = k.count;
+    Inputs part = {slice(inputs.q, q, 16),
+                   slice(inputs.k, k, 8),
+                   slice(inputs.v, k, 8),
+                   slice(inputs.dout, q, 16),
+                   {},
+                   inputs.sink};
+    for (int head = 0; head < 2; ++head) {
+      for (std::int64_t row = 0; row < q.count; ++row)
+        part.dlse.push_back(inputs.dlse[head * 140 + q.first + row]);
+    }
+    const Answer<double> one = exact({.shape = shape, .mask = question.mask, .scale = 0.3}, part);
+    std::copy(one.out.begin(), one.out.end(), want.out.begin() + q.first * 16);
+    std::copy(one.dq.begin(), one.dq.end(), want.dq.begin() + q.first * 16);
+    std::copy(one.dk.begin(), one.dk.end(), want.dk.begin() + k.first * 8);
+    std::copy(one.dv.begin(), one.dv.end(), want.dv.begin() + k.first * 8);
+    for (int head = 0; head < 2; ++head) {
+      std::copy_n(one.lse.begin() + head * q.count, q.count, want.lse.begin() + head * 140 + q.first);
+      want.dsink[head] += one.dsink[head];
+    }
+  }
+  expect_near(got.out, want.out, "out");
+  expect_near(got.lse, want.lse, "lse");
+  expect_near(got.dq, want.dq, "dq");
+  expect_near(got.dk, want.dk, "dk");
+  expect_near(got.dv, want.dv, "dv");
+  expect_near(got.dsink, want.dsink, "dsink");
 }
 
 TEST(Rows, ThatSeeNoKeyGiveZeroAndMinusInfinity) {

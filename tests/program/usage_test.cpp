@@ -1,5 +1,7 @@
 // What the command says of itself, and how it refuses what nobody can run. Needs neither the emulator nor a
 // GPU.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "program/tensor_memory_map.h"
@@ -37,18 +39,21 @@ TEST_F(Usage, SubcommandsAreNamed) {
 }
 
 TEST_F(Usage, ValuesAreChecked) {
-  const std::string extent = "; it must be a whole number from 1 to 2147483647; nearest accepted: 1";
-  for (const char* option : {"--batch", "--heads", "--kv-heads", "--seqlen-q", "--seqlen-k", "--head-dim"}) {
-    for (const char* command : {"run backward ", "plan backward "}) {
-      expect_refused(std::string(command) + option + " 0", std::string(option) + " is 0" + extent);
-      expect_refused(std::string(command) + option + " -3", std::string(option) + " is -3" + extent);
-      expect_refused(std::string(command) + option + " 1e3",
-                     std::string(option) + " is 1e3; it must be a whole number from 1 to 2147483647");
+  const auto extents = [&](int least, std::initializer_list<const char*> options) {
+    const std::string rule = fmt::format("; it must be a whole number from {} to 2147483647", least);
+    for (const std::string option : options) {
+      for (const std::string command : {"run backward ", "plan backward "}) {
+        expect_refused(fmt::format("{} {} {}", command, option, least - 1),
+                       fmt::format("{} is {}{}; nearest accepted: {}", option, least - 1, rule, least));
+        expect_refused(command + option + " 1e3", option + " is 1e3" + rule);
+      }
     }
-  }
+  };
+  extents(1, {"--heads", "--kv-heads", "--head-dim"});
+  extents(0, {"--batch", "--seqlen-q", "--seqlen-k"});
   expect_refused(
       "run backward --batch 99999999999999999999",
-      "--batch is 99999999999999999999; it must be a whole number from 1 to 2147483647; nearest accepted: "
+      "--batch is 99999999999999999999; it must be a whole number from 0 to 2147483647; nearest accepted: "
       "2147483647");
   expect_refused(
       "run backward --seed -1",
@@ -96,14 +101,50 @@ TEST_F(Usage, UnsupportedProblemsAreRefused) {
                  "head_dim is 72; no backward kernel for sm100 takes it yet; accepted: 64");
   expect_refused("plan backward --dtype fp16",
                  "dtype is fp16; no backward kernel for sm100 takes it yet; accepted: bf16");
-  expect_refused(
-      "plan backward --heads 4 --kv-heads 3",
-      "kv_heads is 3; it must divide heads, which is 4, and grouped queries are not supported yet; nearest "
-      "accepted: 4");
-  expect_refused("plan backward --heads 4 --kv-heads 2",
-                 "kv_heads is 2 and heads is 4; grouped queries are not supported yet, so the two must be "
-                 "equal; nearest "
-                 "accepted: 4");
+  expect_refused("plan backward --heads 4 --kv-heads 3",
+                 "kv_heads is 3; it must divide heads, which is 4; nearest accepted: 4");
+}
+
+// Options that a kernel may lack arrive at the table, and what it says is what is said.
+TEST_F(Usage, HopperLacksWhatItLacks) {
+  const auto refused = [&](const std::string& options, const std::string& sentence) {
+    expect_refused("plan backward --arch sm90 " + options, sentence);
+  };
+  const std::string rest = "; no backward kernel for sm90 takes it yet; accepted: ";
+  refused("--window 64,0", "mask is window" + rest + "dense, causal");
+  refused("--seqlen-q 0", "seqlen_q is 0" + rest + "1");
+  refused("--cu-seqlens-q 0,5", "cu_seqlens_q is given" + rest + "NULL");
+  refused("--cu-seqlens-k 0,5", "cu_seqlens_k is given" + rest + "NULL");
+  refused("--seqused-q 5", "seqused_q is given" + rest + "NULL");
+  refused("--seqused-k 5", "seqused_k is given" + rest + "NULL");
+  refused("--dlse", "dlse.data is given" + rest + "NULL");
+  refused("--sink", "sink is given" + rest + "NULL");
+  refused("--deterministic", "deterministic is 1" + rest + "0");
+}
+
+TEST_F(Usage, SequencesAreChecked) {
+  const auto refused = [&](const std::string& options, const std::string& sentence) {
+    expect_refused("plan backward " + options, sentence);
+  };
+  refused("--window 5", "--window is 5; it must be LEFT,RIGHT, such as 1024,0");
+  refused("--window=-2,0",
+          "LEFT of --window is -2; it must be a whole number from -1 to 2147483647; nearest accepted: -1");
+  refused(
+      "--cu-seqlens-q 0,5 --seqlen-q 5",
+      "--seqlen-q is 5 and --cu-seqlens-q is 0,5, which tells the rows of each sequence; leave --seqlen-q "
+      "out");
+  refused("--cu-seqlens-k 0,5 --batch 1",
+          "--batch is 1 and --cu-seqlens-k is 0,5, which tells the rows of each sequence; leave --batch out");
+  refused("--cu-seqlens-q 0,x",
+          "the item \"x\" of --cu-seqlens-q is x; it must be a whole number from 0 to 2147483647");
+  refused("--cu-seqlens-q 1,5", "--cu-seqlens-q starts with 1; its first number must be 0");
+  refused("--cu-seqlens-q 0,5,4", "--cu-seqlens-q has 4 after 5; its numbers must not descend");
+  refused("--cu-seqlens-q 0,5 --cu-seqlens-k 0,5,6",
+          "--cu-seqlens-q has 2 numbers; it must have 3, one more than there are sequences");
+  refused("--batch 2 --seqused-q 5", "--seqused-q has 1 numbers; it must have 2, one of each sequence");
+  refused("--cu-seqlens-k 0,5 --seqused-k 6", "--seqused-k gives sequence 0 6 rows; it has 5");
+  expect_refused("run backward --input x --sink",
+                 "lengths of sequences, --sink and --dlse come from --input x; leave one of the two out");
 }
 
 TEST_F(Usage, HopperHasNoVariants) {
