@@ -142,25 +142,6 @@ const Refusal kTensors[] = {
      "dk.data and dv.data are both 0x7f0008000000; an output needs memory of its own"},
     {"in_place", Code::kInvalid, [](Problem& p) { p.tensors.dq.data = p.tensors.q.data; },
      "dq.data and q.data are both 0x7f0000000000; an output needs memory of its own"},
-    {"same_sink", Code::kInvalid, [](Problem& p) { p.tensors.sink = p.tensors.dsink = 0x7f0020000000; },
-     "dsink and sink are both 0x7f0020000000; an output needs memory of its own"},
-    {"sink_alone", Code::kInvalid, [](Problem& p) { p.tensors.sink = 0x7f0020000000; },
-     "dsink is null; it must point to device memory, because sink is given"},
-    {"dsink_alone", Code::kInvalid, [](Problem& p) { p.tensors.dsink = 0x7f0020000000; },
-     "dsink is given, but sink is null; accepted: both, or neither"},
-    {"alignment_dlse", Code::kInvalid, [](Problem& p) { p.tensors.dlse.data = 0x7f0020000001; },
-     "dlse.data is 0x7f0020000001; it must be a multiple of 4 bytes; nearest accepted: 0x7f0020000000"},
-    {"alignment_cu_seqlens", Code::kInvalid, [](Problem& p) { p.q_sequences.cu_seqlens = 0x7f0020000002; },
-     "cu_seqlens_q is 0x7f0020000002; it must be a multiple of 4 bytes; nearest accepted: 0x7f0020000000"},
-    {"alignment_seqused", Code::kInvalid, [](Problem& p) { p.k_sequences.seqused = 0x7f0020000002; },
-     "seqused_k is 0x7f0020000002; it must be a multiple of 4 bytes; nearest accepted: 0x7f0020000000"},
-    {"stride_fp32", Code::kInvalid,
-     [](Problem& p) {
-       p.fp32_gradients = true;
-       p.tensors.dq.row_stride = 194;
-     },
-     "dq.row_stride is 194; it must be from 0 to 549755813880 elements and a multiple of 4; nearest "
-     "accepted: 192"},
     {"workspace_null", Code::kInvalid, [](Problem& p) { p.workspace = 0; },
      "workspace is null; it must point to device memory"},
     {"workspace_alignment", Code::kInvalid, [](Problem& p) { p.workspace += 128; },

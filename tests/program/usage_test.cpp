@@ -265,7 +265,7 @@ TEST_F(Usage, WorksWithoutTheEmulator) {
 }
 
 TEST_F(Usage, ProblemsLargerThanTheMachineAreRefused) {
-  const Outcome outcome = run("run backward --seqlen-q 2000000000");
+  const Outcome outcome = run("run backward --seqlen-q 1000000000");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("GiB with their references; this machine has"), std::string::npos)
       << outcome.err;
