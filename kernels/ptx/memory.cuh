@@ -9,6 +9,15 @@ __device__ inline std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
+// The same object in shared memory, by an address that stays in a register. Left alone, the compiler asks the
+// hardware for the CTA's window (tens of cycles) wherever it needs an address.
+template <typename T>
+__device__ inline T& in_register(T& object) {
+  std::uint32_t address = shared_address(&object);
+  asm volatile("" : "+r"(address));
+  return *static_cast<T*>(__cvta_shared_to_generic(address));
+}
+
 // Two f32x2 pairs: four consecutive floats.
 __device__ inline void load_shared(std::uint64_t& first, std::uint64_t& second, std::uint32_t from) {
   asm volatile("ld.shared.v2.b64 {%0, %1}, [%2];" : "=l"(first), "=l"(second) : "r"(from) : "memory");

@@ -30,6 +30,12 @@ __device__ inline void sync(int id) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(threads) : "memory");
 }
 
+// Counts towards what others wait for there, and goes on.
+template <int threads>
+__device__ inline void arrive(int id) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "n"(threads) : "memory");
+}
+
 // What this thread wrote to shared memory becomes visible to asynchronous units, once they are told.
 __device__ inline void fence_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

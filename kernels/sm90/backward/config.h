@@ -16,6 +16,8 @@
 //   ... and after the item's last query tile
 //                         dV, dK (as two more dS)       ->    stored
 //   The next item's K, V and tiles are there by then: no role waits for another at the end of an item.
+//   The two compute warpgroups begin their tiles in turn, so that one's softmax runs under the other's
+//   products.
 #pragma once
 
 #include <cstddef>
@@ -75,6 +77,10 @@ constexpr Role role_of(int warp) {
 // Stages of the rings.
 inline constexpr int kTicketStages = 2, kKStages = 2, kTileStages = 6, kDsStages = 2,
                      kDqStages = kReduceWarps;
+
+// Hardware barriers of the two compute warpgroups, one each: this group's turn to begin a tile. The other
+// group arrives, this one waits. (Barrier 0 is __syncthreads.)
+inline constexpr int kFirstTurnBarrier = 1;
 
 // Statistics of a query tile: lse_log2 of its rows, then delta, each in the order of stats_position.
 inline constexpr int kStatsFloats = 2 * kQueryRows;
