@@ -81,7 +81,9 @@ class EmulatorWorkbench final : public Workbench {
       return invalid(fmt::format("{} is compiled for another architecture than the emulator was opened for",
                                  launch.image->name));
     }
-    return machine_.launch(launch.image->ptx, launch, allocations_);
+    LoadedModule* module;
+    if (Status loaded = load(launch.image->ptx, &module); !loaded.ok()) return loaded;
+    return machine_.launch(*module, launch, allocations_);
   }
 
   Status fill(Address address, std::uint32_t value, std::size_t words, Stream) override {
@@ -137,6 +139,16 @@ class EmulatorWorkbench final : public Workbench {
   }
 
  private:
+  // Images are loaded at their first launch.
+  Status load(std::string_view ptx, LoadedModule** module) {
+    std::unique_ptr<LoadedModule>& loaded = modules_[ptx.data()];
+    if (loaded == nullptr || loaded->text() != ptx) {
+      if (Status status = LoadedModule::load(ptx, &loaded); !status.ok()) return status;
+    }
+    *module = loaded.get();
+    return {};
+  }
+
   Status check(Address address, std::size_t bytes, const char* what) const {
     if (bytes == 0 || allocations_.contains(address, bytes)) return {};
     return invalid(fmt::format("{} of {} bytes at {:#x}; no allocation holds them", what, bytes, address));
@@ -146,6 +158,7 @@ class EmulatorWorkbench final : public Workbench {
   std::mutex mutex_;  // any thread may call: one operation after the other
   Allocations allocations_;
   Machine machine_;
+  std::map<const char*, std::unique_ptr<LoadedModule>> modules_;  // by where their text lies
   std::chrono::steady_clock::time_point marks_[2];
 };
 

@@ -3,32 +3,16 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "emulator/machine/fault.h"
 #include "emulator/machine/grid.h"
-#include "emulator/program/decode.h"
-#include "emulator/ptx/parser.h"
 
 namespace flashback::emulator {
 namespace {
-
-std::span<const std::span<const Row>> families() {
-  static const std::vector<std::span<const Row>> all = {
-      integer_rows(), float_rows(),       half_rows(),
-      extreme_rows(), approximate_rows(), comparison_rows(),
-      convert_rows(), move_rows(),        memory_rows(),
-      atomic_rows(),  control_rows(),     convergence_rows(),
-      barrier_rows(), copy_rows(),        tensor_memory_rows(),
-      matrix_rows(),  warpgroup_rows(),   matrix_transfer_rows(),
-  };
-  return all;
-}
 
 std::string text(Dim3 d) {
   return fmt::format("({}, {}, {})", d.x, d.y, d.z);
@@ -72,6 +56,21 @@ Status check_launch(const LaunchState& launch, Dim3 cluster, std::size_t paramet
   return {};
 }
 
+// A module's own variables are global memory, and so is what the caller has allocated.
+class MemoryOfLaunch final : public GlobalMemory {
+ public:
+  MemoryOfLaunch(const LoadedModule& module, const GlobalMemory& allocated)
+      : module_(module), allocated_(allocated) {}
+  Range range_of(Address address) const override {
+    const Range variable = module_.holder(address);
+    return variable.bytes() != 0 ? variable : allocated_.range_of(address);
+  }
+
+ private:
+  const LoadedModule& module_;
+  const GlobalMemory& allocated_;
+};
+
 // A copy of the parameters that tensor maps in them find aligned.
 class AlignedBytes {
  public:
@@ -104,55 +103,13 @@ class ObservedLaunch {
   Observer* observer_;
 };
 
-// PTX text, decoded entry by entry at first use.
-class LoadedModule {
- public:
-  // Null and a sentence in `error` when the text is not PTX.
-  static std::unique_ptr<LoadedModule> parse(std::string_view ptx, std::string* error) {
-    ptx::ParseResult parsed = ptx::parse(ptx);
-    *error = parsed.error;
-    if (parsed.module == nullptr) return nullptr;
-    auto module = std::make_unique<LoadedModule>();
-    module->syntax_ = std::move(parsed.module);
-    return module;
-  }
-
-  bool is_of(std::string_view ptx) const { return syntax_->text == ptx; }
-
-  const Program* program(const std::string& entry, std::string* error) {
-    std::unique_ptr<Program>& program = programs_[entry];
-    if (program == nullptr) {
-      DecodeResult decoded = decode(*syntax_, entry, families());
-      *error = decoded.error;
-      program = std::move(decoded.program);
-    }
-    return program.get();
-  }
-
- private:
-  std::unique_ptr<ptx::Module> syntax_;
-  std::map<std::string, std::unique_ptr<Program>> programs_;
-};
-
 }  // namespace
 
 struct Machine::State {
   MachineOptions options;
   std::mutex mutex;
-  std::map<const char*, std::unique_ptr<LoadedModule>> modules;  // by where their text lies
   CtaPool ctas;
   Statistics statistics;
-
-  Status find(std::string_view ptx, const std::string& entry, const Program** program) {
-    std::unique_ptr<LoadedModule>& module = modules[ptx.data()];
-    std::string error;
-    if (module == nullptr || !module->is_of(ptx)) {
-      module = LoadedModule::parse(ptx, &error);
-      if (module == nullptr) return invalid(error);
-    }
-    *program = module->program(entry, &error);
-    return *program == nullptr ? unsupported(error) : Status{};
-  }
 };
 
 Machine::Machine(const MachineOptions& options) : state_(std::make_unique<State>()) {
@@ -160,15 +117,16 @@ Machine::Machine(const MachineOptions& options) : state_(std::make_unique<State>
 }
 Machine::~Machine() = default;
 
-Status Machine::launch(std::string_view ptx, const Launch& launch, const GlobalMemory& memory) {
+Status Machine::launch(LoadedModule& module, const Launch& launch, const GlobalMemory& memory) {
   const std::lock_guard lock(state_->mutex);
   const MachineOptions& options = state_->options;
   LaunchState state;
-  if (Status found = state_->find(ptx, launch.entry, &state.program); !found.ok()) return found;
+  if (Status found = module.program(launch.entry, &state.program); !found.ok()) return found;
   state.grid = launch.grid;
   state.block = launch.block;
   state.dynamic_shared_bytes = launch.shared_bytes;
-  state.memory = &memory;
+  const MemoryOfLaunch memory_of_launch(module, memory);
+  state.memory = &memory_of_launch;
   state.schedule = options.schedule;
   state.observer = options.observer;
   state.multiprocessors = usual_multiprocessors(options.arch);

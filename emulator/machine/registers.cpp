@@ -119,6 +119,7 @@ StartRegisters::StartRegisters(const LaunchState& launch) {
     fill(image_.data(), preset, [&](int lane) -> std::uint64_t {
       switch (preset.kind) {
         case Preset::Kind::kBits:
+        case Preset::Kind::kAddress:
           return preset.value;
         case Preset::Kind::kSpecial:
           return special_of_launch(launch, static_cast<Special>(preset.value), lane);

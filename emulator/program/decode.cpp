@@ -94,8 +94,9 @@ bool observes_other_ctas(std::string_view opcode) {
 
 class Decoder {
  public:
-  Decoder(const ptx::Module& module, const ptx::Entry& entry, std::span<const std::span<const Row>> families)
-      : module_(module), entry_(entry), table_(families), binder_(&draft_, &names_, &layout_) {}
+  Decoder(const ptx::Module& module, const ModuleMemory& memory, const ptx::Entry& entry,
+          std::span<const std::span<const Row>> families)
+      : module_(module), entry_(entry), table_(families), binder_(&draft_, &names_, &layout_, &memory) {}
 
   std::unique_ptr<Program> run() {
     declare_module();
@@ -164,6 +165,11 @@ class Decoder {
 
   void take(const ptx::Variable& variable) {
     if (variable.space == ptx::Space::kParameter) fail_at_call(variable);
+    if (ptx::is_of_module(variable.space)) {
+      fail(variable.at.line, fmt::format("`{}` is declared inside an entry; variables in global and constant "
+                                         "memory stand at the level of the module",
+                                         variable.name));
+    }
     if (!variable.initial.empty()) {
       fail(variable.at.line,
            fmt::format("`{}` has an initialiser, which shared and local variables cannot have",
@@ -333,6 +339,9 @@ class Decoder {
     const std::vector<PendingSpan> spans = mark_pending_registers(&draft_, flow);
     program_->name = entry_.name;
     program_->parameter_bytes = std::uint32_t(entry_.parameter_bytes);
+    for (const ptx::Parameter& parameter : entry_.parameters) {
+      program_->parameters.push_back({std::uint32_t(parameter.offset), std::uint32_t(parameter.bytes)});
+    }
     program_->static_shared_bytes = std::uint32_t(layout_.shared_bytes());
     program_->local_bytes = std::uint32_t((layout_.local_bytes() + 15) / 16 * 16);
     program_->max_threads =
@@ -372,13 +381,13 @@ class Decoder {
 
 }  // namespace
 
-DecodeResult decode(const ptx::Module& module, std::string_view name,
+DecodeResult decode(const ptx::Module& module, const ModuleMemory& memory, std::string_view name,
                     std::span<const std::span<const Row>> families) {
   std::string names;
   for (const ptx::Entry& entry : module.entries) {
     if (entry.name == name) {
       try {
-        return {Decoder(module, entry, families).run(), {}};
+        return {Decoder(module, memory, entry, families).run(), {}};
       } catch (const DecodeError& error) {
         return {nullptr, error.what()};
       } catch (const std::invalid_argument& malformed_row) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "emulator/program/instruction_set.h"
+#include "emulator/program/module_memory.h"
 #include "emulator/program/program.h"
 #include "emulator/ptx/module.h"
 
@@ -18,7 +19,8 @@ struct DecodeResult {
   std::string error;                 // names the PTX line and the opcode
 };
 
-DecodeResult decode(const ptx::Module& module, std::string_view entry,
+// `memory` holds the variables of `module`, and goes on doing so as long as the program may run.
+DecodeResult decode(const ptx::Module& module, const ModuleMemory& memory, std::string_view entry,
                     std::span<const std::span<const Row>> families);
 
 }  // namespace flashback::emulator

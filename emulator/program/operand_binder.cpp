@@ -171,6 +171,9 @@ std::optional<Register> OperandBinder::named_preset(const OperandPattern& patter
   }
   if (symbol->kind == Symbol::Kind::kVariable) {
     const ptx::Variable& variable = *symbol->variable;
+    if (is_of_module(variable.space)) {
+      return preset(Preset::Kind::kAddress, memory_.address(variable.name) + displacement, 8);
+    }
     if (variable.space == ptx::Space::kLocal) {
       return preset(Preset::Kind::kLocal, layout_.offset(variable) + displacement, 8);
     }

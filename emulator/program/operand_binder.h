@@ -11,6 +11,7 @@
 
 #include "emulator/program/draft.h"
 #include "emulator/program/memory_layout.h"
+#include "emulator/program/module_memory.h"
 #include "emulator/program/names.h"
 #include "emulator/program/operand_pattern.h"
 #include "emulator/ptx/module.h"
@@ -39,8 +40,8 @@ class OperandBinder {
   using Operands = std::vector<ptx::Operand>;
   using Patterns = std::vector<OperandPattern>;
 
-  OperandBinder(Draft* draft, const Names* names, MemoryLayout* layout)
-      : draft_(*draft), names_(*names), layout_(*layout) {}
+  OperandBinder(Draft* draft, const Names* names, MemoryLayout* layout, const ModuleMemory* memory)
+      : draft_(*draft), names_(*names), layout_(*layout), memory_(*memory) {}
 
   // Empty when the operands fit, else why not.
   std::string misfit(const Patterns& patterns, const Operands& operands) const;
@@ -78,6 +79,7 @@ class OperandBinder {
   Draft& draft_;
   const Names& names_;
   MemoryLayout& layout_;
+  const ModuleMemory& memory_;
   std::map<std::tuple<Preset::Kind, std::uint64_t, int, bool>, Register> presets_;
   bool literal_owns_immediate_ = false;  // of the row being bound
   bool immediate_taken_ = false;

@@ -196,9 +196,8 @@ std::string OperandBinder::misfit_name(const OperandPattern& pattern, const Oper
   if (symbol) {
     const bool variable = symbol->kind == Symbol::Kind::kVariable;
     const ptx::Space space = variable ? symbol->variable->space : ptx::Space::kParameter;
-    if (space == ptx::Space::kGlobal || space == ptx::Space::kConstant) {
-      return fmt::format("`{}` is a variable of the module; only those in shared memory are executed",
-                         operand.name);
+    if (variable && is_of_module(space) && memory_.find(operand.name).empty()) {
+      return fmt::format("`{}` is a variable of another module; modules are not linked", operand.name);
     }
     if (space == ptx::Space::kShared && pattern.width == Width::k32) bytes = 4;
   } else if (special_register(operand.name)) {

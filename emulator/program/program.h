@@ -42,6 +42,7 @@ struct Step {
 struct Preset {
   enum class Kind : std::uint8_t {
     kBits,       // `value` in every lane
+    kAddress,    // the same, the address of a variable of the module
     kSpecial,    // the special register numbered `value` (enum Special)
     kParameter,  // address of the launch's parameter bytes + `value`
     kShared,     // address in the shared window: `value` is the offset from its start, after layout
@@ -71,6 +72,10 @@ struct Program {
 
   std::uint32_t register_bytes = 0;  // of one warp
   std::uint32_t parameter_bytes = 0;
+  struct Parameter {
+    std::uint32_t offset = 0, bytes = 0;
+  };
+  std::vector<Parameter> parameters;      // in the launch's parameter buffer
   std::uint32_t static_shared_bytes = 0;  // dynamic shared memory starts at the next multiple of 1024
   std::uint32_t local_bytes = 0;          // of one lane
   std::uint32_t max_threads = 0;          // .maxntid / .reqntid product, 0 when absent

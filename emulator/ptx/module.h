@@ -59,6 +59,11 @@ struct Registers {
 
 enum class Space : std::uint8_t { kGlobal, kConstant, kShared, kLocal, kParameter };
 
+// Whether its variables belong to the module, not to a CTA or a thread.
+constexpr bool is_of_module(Space space) {
+  return space == Space::kGlobal || space == Space::kConstant;
+}
+
 // An address in an initialiser: 8 bytes at `offset` are the address of `name` plus `addend`.
 struct Relocation {
   std::uint64_t offset = 0;

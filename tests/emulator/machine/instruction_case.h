@@ -7,6 +7,7 @@
 //     // buffer p: u32 = 1 2 3            memory; the 64 bit register `p` has its address
 //     // after  p: u32 = 1 7 3            what it holds afterwards
 //     // fault: part of the sentence      with which the launch must fail
+//     // module .global .b32 x = 1;       a line at the level of the module
 //     // block 64                         threads; 32 without this line
 //     // shared 1024                      bytes of dynamic shared memory, the array `dynamic`
 //     // arch sm_100a                     only there; without this line on every architecture
@@ -54,6 +55,7 @@ struct Field {
 struct InstructionCase {
   std::vector<Field> fields;
   std::string body;
+  std::string module;  // declarations outside the entry
   std::string fault;
   std::string arch;
   std::uint32_t block = 32;
@@ -148,6 +150,10 @@ inline InstructionCase parse_case(const std::string& text) {
     if (parse_field(keyword, words, number, &test)) continue;
     if (keyword == "fault:") {
       std::getline(words >> std::ws, test.fault);
+    } else if (keyword == "module") {
+      std::string declaration;
+      std::getline(words, declaration);
+      test.module += declaration + '\n';
     } else if (keyword == "block") {
       words >> test.block;
     } else if (keyword == "shared") {
@@ -192,11 +198,11 @@ inline std::string module_of(const InstructionCase& test, std::string_view targe
       "and.b32 %word, %thread, 1;\nsetp.ne.u32 %odd, %word, 0;\n@%odd bra ODD_LANES;\n" + body +
       "bra ALL_LANES;\nODD_LANES:\n" + body + "ALL_LANES:\n";
   return fmt::format(
-      ".version 8.8\n.target {}\n.address_size 64\n.extern .shared .align 1024 .b8 dynamic[];\n"
+      ".version 8.8\n.target {}\n.address_size 64\n.extern .shared .align 1024 .b8 dynamic[];\n{}"
       ".visible .entry test(.param .align 8 .b8 buffers[{}])\n{{\n"
       ".reg .b64 %address;\n.reg .b32 %thread, %word;\n.reg .pred %odd;\n{}mov.u32 %thread, "
       "%tid.x;\n{}{}{}ret;\n}}\n",
-      target, 8 * std::max<std::size_t>(test.fields.size(), 1), declarations, prologue,
+      target, test.module, 8 * std::max<std::size_t>(test.fields.size(), 1), declarations, prologue,
       lanes_apart ? apart : body, epilogue);
 }
 

@@ -48,9 +48,7 @@ void run(const InstructionCase& test, bool lanes_apart, Completion completion) {
   const Arch arch = test.arch == "sm_90a" ? Arch::kSm90 : Arch::kSm100;
   const std::string ptx = module_of(test, arch == Arch::kSm90 ? "sm_90a" : "sm_100a", lanes_apart);
   Buffers buffers(test);
-  const KernelImage image{"test", arch, ptx, {}};
   Launch launch;
-  launch.image = &image;
   launch.entry = "test";
   launch.block.x = test.block;
   launch.shared_bytes = test.shared_bytes;
@@ -59,7 +57,10 @@ void run(const InstructionCase& test, bool lanes_apart, Completion completion) {
   options.arch = arch;
   options.threads = 1;
   options.schedule.completion = completion;
-  const Status status = Machine(options).launch(ptx, launch, buffers);
+  std::unique_ptr<LoadedModule> module;
+  const Status loaded = LoadedModule::load(ptx, &module);
+  ASSERT_TRUE(loaded.ok()) << loaded.sentence();
+  const Status status = Machine(options).launch(*module, launch, buffers);
   if (!test.fault.empty()) {
     EXPECT_FALSE(status.ok()) << "expected the fault: " << test.fault;
     EXPECT_NE(status.sentence().find(test.fault), std::string::npos) << status.sentence();

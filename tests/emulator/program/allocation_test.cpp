@@ -188,13 +188,13 @@ TEST(Allocation, RandomProgramsKeepTheirValues) {
     const std::string ptx = random.ptx();
     OneBuffer memory;
     const Address out = memory.address();
-    const KernelImage image{"random", Arch::kSm100, ptx, {}};
+    std::unique_ptr<LoadedModule> module;
+    ASSERT_TRUE(LoadedModule::load(ptx, &module).ok()) << ptx;
     Launch launch;
-    launch.image = &image;
     launch.entry = "e";
     launch.block.x = kLanes;
     launch.parameters = std::as_bytes(std::span(&out, 1));
-    const Status status = Machine({}).launch(ptx, launch, memory);
+    const Status status = Machine({}).launch(*module, launch, memory);
     ASSERT_TRUE(status.ok()) << status.sentence() << "\n" << ptx;
     ASSERT_EQ(memory.lanes, random.expected()) << "seed " << seed << "\n" << ptx;
   }

@@ -50,8 +50,11 @@ constexpr Row kRows[] = {
 DecodeResult decode_text(const std::string& text, std::string_view entry = "e") {
   const ptx::ParseResult parsed = ptx::parse(text);
   EXPECT_EQ(parsed.error, "");
+  std::string error;
+  const ModuleMemory memory(*parsed.module, &error);
+  EXPECT_EQ(error, "");
   const std::span<const Row> families[] = {kRows};
-  return decode(*parsed.module, entry, families);
+  return decode(*parsed.module, memory, entry, families);
 }
 
 constexpr const char* kHead =
