@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "device/emulator.h"
+#include "emulator/machine/loaded_module.h"
 #include "emulator/machine/units/tensor_map.h"
 
 namespace flashback::emulator {

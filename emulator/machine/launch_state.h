@@ -6,6 +6,7 @@
 
 #include "device/device.h"
 #include "emulator/machine/machine.h"
+#include "emulator/machine/printed.h"
 #include "emulator/machine/reduction_order.h"
 #include "emulator/machine/registers.h"
 #include "emulator/program/program.h"
@@ -23,6 +24,7 @@ struct LaunchState {
   int multiprocessors = 1;
   StartRegisters registers;
   ReductionOrder* reductions = nullptr;  // null: reductions take effect at once
+  Printed* printed = nullptr;
 
   std::uint32_t threads() const { return block.x * block.y * block.z; }
   std::uint32_t warps() const { return (threads() + 31) / 32; }

@@ -10,6 +10,7 @@
 
 #include "emulator/machine/fault.h"
 #include "emulator/machine/grid.h"
+#include "emulator/machine/loaded_module.h"
 
 namespace flashback::emulator {
 namespace {
@@ -134,22 +135,26 @@ Status Machine::launch(LoadedModule& module, const Launch& launch, const GlobalM
     return checked;
   const AlignedBytes parameters(launch.parameters);
   state.parameters = parameters.data();
+  Printed printed;
+  state.printed = &printed;
 
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   int threads = options.threads > 0 ? options.threads : std::max(1, cores);
   const ObservedLaunch observed(options.observer, *state.program);
   if (options.observer != nullptr) threads = 1;
+  Status status;
   try {
     const GridTotals totals = run_grid(state, threads, state_->ctas);
     state_->statistics.warp_instructions += totals.warp_instructions;
     state_->statistics.matrix_instructions += totals.matrix_instructions;
     state_->statistics.ctas += totals.ctas;
   } catch (const Fault& fault) {
-    return device_failure(fault.what());
+    status = device_failure(fault.what());
   } catch (const std::bad_alloc&) {
-    return internal_failure(fmt::format("out of host memory while running {}", launch.entry));
+    status = internal_failure(fmt::format("out of host memory while running {}", launch.entry));
   }
-  return {};
+  if (const std::string text = printed.text(); options.print && !text.empty()) options.print(text);
+  return status;
 }
 
 Statistics Machine::statistics() const {

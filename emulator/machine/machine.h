@@ -3,11 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string_view>
 
 #include "device/device.h"
 #include "emulator/machine/global_memory.h"
-#include "emulator/machine/loaded_module.h"
 #include "emulator/machine/observer.h"
 
 namespace flashback::emulator {
@@ -28,11 +29,15 @@ struct MachineOptions {
   int threads = 0;  // host threads over the CTAs; 0: one for each core. Never changes a result
   Schedule schedule;
   Observer* observer = nullptr;  // implies one host thread
+  std::function<void(std::string_view)>
+      print;  // takes what a launch has printed at its end; without it nobody does
 };
 
 struct Statistics {  // of all launches so far
   std::uint64_t warp_instructions = 0, matrix_instructions = 0, ctas = 0;
 };
+
+class LoadedModule;
 
 class Machine {
  public:

@@ -5,154 +5,110 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
+#include <set>
+#include <utility>
 
 #include "emulator/program/allocation.h"
-#include "emulator/program/draft.h"
+#include "emulator/program/emitter.h"
 #include "emulator/program/flow.h"
-#include "emulator/program/instruction_table.h"
-#include "emulator/program/memory_layout.h"
-#include "emulator/program/names.h"
-#include "emulator/program/operand_binder.h"
 #include "emulator/program/pending_registers.h"
 #include "emulator/ptx/grammar.h"
 
 namespace flashback::emulator {
 namespace {
 
-// Thrown inside the decoder only; decode() turns it into DecodeResult::error.
-class DecodeError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
+// A call as its operands say it: `call (results), name, (arguments)`.
+struct Call {
+  explicit Call(const ptx::Instruction& instruction) {
+    for (const ptx::Operand& operand : instruction.operands) {
+      if (operand.kind == ptx::Operand::Kind::kName && name.empty()) {
+        name = operand.name;
+      } else if (operand.kind == ptx::Operand::Kind::kParens) {
+        (name.empty() ? results : arguments) = operand.parts;
+      } else {
+        has_prototype = true;  // or a list of possible functions
+      }
+    }
+  }
+  std::string_view name;
+  std::vector<ptx::Operand> results, arguments;
+  bool has_prototype = false;
 };
 
-[[noreturn]] void fail(std::uint32_t line, const std::string& sentence) {
-  throw DecodeError(fmt::format("PTX line {}: {}", line, sentence));
+// Where a call goes on; no name of PTX has blanks.
+constexpr std::string_view kEndOfCall = "end of the call";
+
+ptx::Operand operand_of(std::string_view name) {
+  ptx::Operand operand;
+  operand.kind = ptx::Operand::Kind::kName;
+  operand.name = name;
+  return operand;
 }
 
-// What a row's `select` sees.
-class Selection : public Match {
- public:
-  Selection(std::string_view opcode, const std::vector<std::string_view>& choices, const Draft& draft,
-            BoundOperands* operands)
-      : opcode_(opcode), choices_(choices), draft_(draft), operands_(*operands) {}
-
-  bool has(std::string_view piece) const override {
-    for (std::size_t at = 0; (at = opcode_.find(piece, at)) != std::string_view::npos; ++at) {
-      const std::size_t after = at + piece.size();
-      if (after == opcode_.size() || opcode_[after] == '.' || opcode_[after] == ':') return true;
-    }
-    return false;
-  }
-  std::string_view choice(int n) const override {
-    return std::size_t(n) < choices_.size() ? choices_[n] : std::string_view();
-  }
-  int bytes(char place) const override {
-    const Step& step = operands_.step;
-    const Register number = place == 'd'   ? step.d
-                            : place == 'a' ? step.a
-                            : place == 'b' ? step.b
-                            : place == 'c' ? step.c
-                                           : first_of_list();
-    return number == kNone ? 0 : draft_.registers[number].bytes;
-  }
-  int list_size() const override { return int(operands_.list.size()); }
-  std::optional<std::uint64_t> list_literal(int n) const override {
-    const Register number = operands_.list[std::size_t(n)];
-    if (number == kNone) return std::nullopt;
-    const VirtualRegister& r = draft_.registers[number];
-    if (!r.is_preset || r.kind != Preset::Kind::kBits) return std::nullopt;
-    return r.value;
-  }
-  Step& step() override { return operands_.step; }
-
- private:
-  Register first_of_list() const {
-    for (Register number : operands_.list) {
-      if (number != kNone) return number;
-    }
-    return kNone;
-  }
-
-  std::string_view opcode_;
-  const std::vector<std::string_view>& choices_;
-  const Draft& draft_;
-  BoundOperands& operands_;
-};
-
-// An access through which a CTA may see what another one that still runs has written.
-bool observes_other_ctas(std::string_view opcode) {
-  const std::string_view first = first_piece(opcode);
-  if (first == "atom") return opcode.find(".shared") == std::string_view::npos;
-  if (first != "ld") return false;
-  const bool strong = opcode.find(".acquire") != std::string_view::npos ||
-                      opcode.find(".relaxed") != std::string_view::npos ||
-                      opcode.find(".volatile") != std::string_view::npos ||
-                      opcode.find(".mmio") != std::string_view::npos;
-  return strong && opcode.find(".shared") == std::string_view::npos;
+ptx::Operand bracketed(std::string_view name) {
+  ptx::Operand operand;
+  operand.kind = ptx::Operand::Kind::kBrackets;
+  operand.parts.push_back(operand_of(name));
+  return operand;
 }
 
 class Decoder {
  public:
   Decoder(const ptx::Module& module, const ModuleMemory& memory, const ptx::Entry& entry,
           std::span<const std::span<const Row>> families)
-      : module_(module), entry_(entry), table_(families), binder_(&draft_, &names_, &layout_, &memory) {}
+      : module_(module), entry_(entry), emitter_(families, memory) {}
 
   std::unique_ptr<Program> run() {
-    declare_module();
+    for (const ptx::Variable& variable : module_.variables) declare(variable.name, variable);
     names_.enter();  // an entry may redeclare the module's names
-    for (const ptx::Statement& statement : entry_.body) {
-      std::visit([this](const auto& s) { take(s); }, statement);
-      ++statement_;
-    }
-    end_with_return();
-    resolve_labels();
-    return finish();
-  }
-
- private:
-  struct Branch {
-    std::size_t step;
-    std::string_view label;
-    Names::Scope scope;
-  };
-
-  void declare_module() {
-    for (const ptx::Variable& variable : module_.variables) {
-      Symbol symbol;
-      symbol.kind = Symbol::Kind::kVariable;
-      symbol.variable = &variable;
-      names_.declare(variable.name, symbol);
-    }
     for (const ptx::Parameter& parameter : entry_.parameters) {
       Symbol symbol;
       symbol.kind = Symbol::Kind::kParameter;
       symbol.parameter = &parameter;
       names_.declare(parameter.name, symbol);
     }
+    take(entry_.body);
+    end_with_return();
+    resolve_labels();
+    return finish();
+  }
+
+ private:
+  static constexpr Names::Scope kModule = 0;
+
+  bool declare(std::string_view name, const ptx::Variable& variable) {
+    Symbol symbol;
+    symbol.kind = Symbol::Kind::kVariable;
+    symbol.variable = &variable;
+    return names_.declare(name, symbol);
+  }
+
+  void take(const std::vector<ptx::Statement>& body) {
+    for (const ptx::Statement& statement : body) std::visit([this](const auto& s) { take(s); }, statement);
   }
 
   void take(const ptx::ScopeBegin&) { names_.enter(); }
   void take(const ptx::ScopeEnd&) { names_.leave(); }
-  void take(const ptx::Location& location) { source_ = {location.file, location.line}; }
+  void take(const ptx::Location& location) { emitter_.source = {location.file, location.line}; }
 
   void take(const ptx::Label& label) {
     if (!names_.declare_label(label.name, std::uint32_t(draft_.steps.size()))) {
-      fail(label.at.line, fmt::format("the label `{}` stands twice in one scope", label.name));
+      fail_at_line(label.at.line, fmt::format("the label `{}` stands twice in one scope", label.name));
     }
   }
 
   void take(const ptx::Registers& declared) {
     const std::uint32_t bytes = *ptx::type_bytes(declared.type);
     if (bytes > 8) {
-      fail(declared.at.line,
-           fmt::format("registers of type .{} are not executed; the widest have 64 bits", declared.type));
+      fail_at_line(
+          declared.at.line,
+          fmt::format("registers of type .{} are not executed; the widest have 64 bits", declared.type));
     }
     const int register_bytes = bytes == 1 ? 2 : int(bytes);
     bool fresh;
     if (declared.count == 0) {
       Symbol symbol;
-      symbol.register_number = binder_.new_register(register_bytes);
+      symbol.register_number = emitter_.new_register(register_bytes);
       fresh = names_.declare(declared.prefix, symbol);
     } else {
       const Register first = Register(draft_.registers.size());
@@ -160,175 +116,179 @@ class Decoder {
                               VirtualRegister{std::uint8_t(register_bytes)});
       fresh = names_.declare_range(declared.prefix, first, declared.count);
     }
-    if (!fresh) fail(declared.at.line, fmt::format("`{}` is declared twice in one scope", declared.prefix));
+    if (!fresh)
+      fail_at_line(declared.at.line, fmt::format("`{}` is declared twice in one scope", declared.prefix));
   }
 
   void take(const ptx::Variable& variable) {
-    if (variable.space == ptx::Space::kParameter) fail_at_call(variable);
     if (ptx::is_of_module(variable.space)) {
-      fail(variable.at.line, fmt::format("`{}` is declared inside an entry; variables in global and constant "
-                                         "memory stand at the level of the module",
-                                         variable.name));
+      fail_at_line(variable.at.line,
+                   fmt::format("`{}` is declared inside an entry; variables in global and constant "
+                               "memory stand at the level of the module",
+                               variable.name));
     }
     if (!variable.initial.empty()) {
-      fail(variable.at.line,
-           fmt::format("`{}` has an initialiser, which shared and local variables cannot have",
-                       variable.name));
+      fail_at_line(variable.at.line,
+                   fmt::format("`{}` has an initialiser, which shared and local variables cannot have",
+                               variable.name));
     }
-    Symbol symbol;
-    symbol.kind = Symbol::Kind::kVariable;
-    symbol.variable = &variable;
-    if (!names_.declare(variable.name, symbol)) {
-      fail(variable.at.line, fmt::format("`{}` is declared twice in one scope", variable.name));
+    if (!declare(variable.name, variable)) {
+      fail_at_line(variable.at.line, fmt::format("`{}` is declared twice in one scope", variable.name));
     }
     layout_.offset(variable);
   }
 
-  // A .param in a body belongs to a call.
-  [[noreturn]] void fail_at_call(const ptx::Variable& variable) {
-    for (std::size_t i = statement_; i < entry_.body.size(); ++i) {
-      const auto* instruction = std::get_if<ptx::Instruction>(&entry_.body[i]);
-      if (instruction && first_piece(instruction->opcode) == "call") fail_call(*instruction);
-    }
-    fail(variable.at.line, fmt::format("the parameter `{}` belongs to no call", variable.name));
-  }
-  [[noreturn]] void fail_call(const ptx::Instruction& call) {
-    std::string_view name = "a function";
-    for (const ptx::Operand& operand : call.operands) {
-      if (operand.kind == ptx::Operand::Kind::kName) {
-        name = operand.name;
-        break;
-      }
-    }
-    fail(call.at.line, fmt::format("`{}` calls `{}`; device functions are not called, they must be inlined",
-                                   call.opcode, name));
-  }
-
   void take(const ptx::Instruction& instruction) {
-    if (first_piece(instruction.opcode) == "call") fail_call(instruction);
-    Register guard = kNone;
+    Emitter::Guard guard;
     if (!instruction.guard.empty()) {
       const std::optional<Symbol> symbol = names_.find(instruction.guard);
       if (!symbol || symbol->kind != Symbol::Kind::kRegister ||
           draft_.registers[symbol->register_number].bytes != 0) {
-        fail(instruction.at.line, fmt::format("the guard `{}` of `{}` is no declared predicate",
-                                              instruction.guard, instruction.opcode));
+        fail_at_line(instruction.at.line, fmt::format("the guard `{}` of `{}` is no declared predicate",
+                                                      instruction.guard, instruction.opcode));
       }
-      guard = symbol->register_number;
+      guard = {symbol->register_number, instruction.guard_negated};
     }
-    emit(instruction.opcode, instruction.operands, instruction.at.line, guard, instruction.guard_negated);
+    const std::string_view opcode = instruction.opcode;
+    if (first_piece(opcode) == "call") {
+      take_call(instruction, guard);
+    } else if (first_piece(opcode) == "ret" && !calls_.empty()) {
+      branch_to_end(instruction.at.line, guard);
+    } else {
+      emitter_.emit(opcode, instruction.operands, instruction.at.line, guard);
+    }
   }
 
-  void emit(std::string_view opcode, const std::vector<ptx::Operand>& operands, std::uint32_t line,
-            Register guard, bool guard_negated) {
-    const std::vector<InstructionTable::Candidate>& candidates = table_.find(opcode);
-    if (candidates.empty()) {
-      const std::string nearest = table_.nearest(opcode);
-      fail(line, fmt::format("the opcode `{}` is not executed{}{}", opcode,
-                             nearest.empty() ? "" : "; the nearest forms are  ", nearest));
+  // ---- calls: the function's body stands where it is called, with registers and labels of its own
+
+  void branch_to_end(std::uint32_t line, Emitter::Guard guard) {
+    emitter_.emit("bra", {operand_of(kEndOfCall)}, line, guard);
+  }
+  void end_of_call() { names_.declare_label(kEndOfCall, std::uint32_t(draft_.steps.size())); }
+
+  void take_call(const ptx::Instruction& instruction, Emitter::Guard guard) {
+    const std::uint32_t line = instruction.at.line;
+    const Call call(instruction);
+    const ptx::Function& function = callee(call, line);
+    names_.enter();
+    if (guard.predicate != kNone) branch_to_end(line, {guard.predicate, !guard.negated});
+    if (function.is_defined) {
+      insert(function, call, line);
+    } else {
+      use_provided(function, call, line);
     }
-    std::string why;
-    for (const InstructionTable::Candidate& candidate : candidates) {
-      const std::string misfit = binder_.misfit(candidate.entry->operands, operands);
-      if (misfit.empty()) {
-        BoundOperands bound = binder_.bind(candidate.entry->operands, operands);
-        for (const Preparation& preparation : bound.preparations) prepare(preparation, line);
-        const Body body = select(opcode, candidate, &bound);
-        if (!body) {
-          fail(line, fmt::format(
-                         "the opcode `{}` has the form `{}`, but this combination of modifiers and operands "
-                         "does not exist",
-                         opcode, candidate.entry->form.text()));
-        }
-        append(opcode, bound, body, line, guard, guard_negated);
-        return;
-      }
-      why += fmt::format("{}{} (operands of the form: {})", why.empty() ? "" : "; or ", misfit,
-                         candidate.entry->row->operands);
-    }
-    fail(line, fmt::format("the operands of `{}` do not fit: {}", opcode, why));
+    end_of_call();
+    names_.leave();
   }
 
-  Body select(std::string_view opcode, const InstructionTable::Candidate& candidate, BoundOperands* bound) {
-    Selection selection(opcode, candidate.choices, draft_, bound);
-    return candidate.entry->row->select(selection);
-  }
-
-  // The steps that compute an operand: a negated predicate, an address with a displacement that the step
-  // cannot hold.
-  void prepare(const Preparation& preparation, std::uint32_t line) {
-    const int bytes = draft_.registers[preparation.result].bytes;
-    const bool negate = preparation.kind == Preparation::Kind::kNegate;
-    const std::string_view opcode = negate ? "not.pred" : bytes == 4 ? "add.s32" : "add.s64";
-    const std::vector<InstructionTable::Candidate>& candidates = table_.find(opcode);
-    if (candidates.empty()) fail(line, fmt::format("the table has no `{}`, which an operand needs", opcode));
-    BoundOperands bound;
-    bound.step.d = preparation.result;
-    bound.step.a = preparation.source;
-    bound.accesses = {{preparation.result, false, true}, {preparation.source, true, false}};
-    if (!negate) {
-      bound.step.b = binder_.preset(Preset::Kind::kBits, addend_bits(preparation.addend, bytes), bytes);
-      bound.accesses.push_back({bound.step.b, true, false});
+  const ptx::Function& callee(const Call& call, std::uint32_t line) {
+    if (call.has_prototype) {
+      fail_at_line(line, fmt::format("the call through `{}` names no function; functions are called by name",
+                                     call.name));
     }
-    append(opcode, bound, select(opcode, candidates[0], &bound), line, kNone, false);
-  }
-  static std::uint64_t addend_bits(std::int64_t addend, int bytes) {
-    return bytes == 4 ? std::uint32_t(addend) : std::uint64_t(addend);
-  }
-
-  void append(std::string_view opcode, const BoundOperands& bound, Body body, std::uint32_t line,
-              Register guard, bool guard_negated) {
-    DraftStep draft;
-    draft.step = bound.step;
-    draft.step.body = body;
-    draft.step.line = line;
-    draft.step.form = form_number(opcode);
-    draft.step.guard = guard;
-    draft.step.guard_negated = guard_negated;
-    draft.step.list_size = std::uint16_t(bound.list.size());
-    draft.step.writes_list = std::any_of(bound.accesses.begin(), bound.accesses.end(), [&](const Access& a) {
-      return a.written &&
-             std::find(bound.list.begin(), bound.list.end(), a.register_number) != bound.list.end();
-    });
-    draft.source = source_;
-    draft.list_begin = std::uint32_t(draft_.lists.size());
-    draft_.lists.insert(draft_.lists.end(), bound.list.begin(), bound.list.end());
-    draft.access_begin = std::uint32_t(draft_.accesses.size());
-    draft_.accesses.insert(draft_.accesses.end(), bound.accesses.begin(), bound.accesses.end());
-    if (guard != kNone) draft_.accesses.push_back({guard, true, false});
-    draft.access_end = std::uint32_t(draft_.accesses.size());
-    draft.branches = !bound.label.empty();
-    draft.ends = opcode == "ret" || opcode == "ret.uni" || opcode == "exit" || opcode == "trap";
-    if (opcode.starts_with("tcgen05.ld.")) draft.asynchronous = Asynchronous::kTensorLoad;
-    if (opcode.starts_with("wgmma.mma_async.")) draft.asynchronous = Asynchronous::kProduct;
-    if (opcode.starts_with("tcgen05.wait::ld.")) draft.waits_for_all = Asynchronous::kTensorLoad;
-    if (opcode.starts_with("wgmma.wait_group.") && bound.step.immediate == 0) {
-      draft.waits_for_all = Asynchronous::kProduct;
+    const ptx::Function* found = nullptr;  // a definition may stand behind a declaration
+    for (const ptx::Function& function : module_.functions) {
+      if (function.name == call.name && (found == nullptr || function.is_defined)) found = &function;
     }
-    if (draft.branches) branches_.push_back({draft_.steps.size(), bound.label, names_.current()});
-    program_->communicates |= observes_other_ctas(opcode);
-    draft_.steps.push_back(draft);
+    if (found == nullptr) fail_at_line(line, fmt::format("the function `{}` is not declared", call.name));
+    for (const ptx::Function* caller : calls_) {
+      if (caller == found)
+        fail_at_line(line,
+                     fmt::format("the function `{}` calls itself; recursion is not executed", call.name));
+    }
+    if (call.results.size() != found->results.size() || call.arguments.size() != found->parameters.size()) {
+      fail_at_line(line,
+                   fmt::format("the call of `{}` has {} results and {} arguments; the function has {} and {}",
+                               call.name, call.results.size(), call.arguments.size(), found->results.size(),
+                               found->parameters.size()));
+    }
+    return *found;
   }
 
-  std::uint16_t form_number(std::string_view opcode) {
-    auto [place, fresh] = form_numbers_.try_emplace(opcode, std::uint16_t(program_->forms.size()));
-    if (fresh) program_->forms.emplace_back(opcode);
-    return place->second;
+  // The variable that the caller has declared for a parameter or a result.
+  const ptx::Variable& actual(const ptx::Operand& operand, const ptx::Parameter& formal, std::uint32_t line) {
+    const std::optional<Symbol> symbol = names_.find(operand.name);
+    if (!symbol || symbol->kind != Symbol::Kind::kVariable ||
+        symbol->variable->space != ptx::Space::kParameter || symbol->variable->bytes != formal.bytes) {
+      fail_at_line(line, fmt::format("`{}` is given for `{}`, which takes a .param variable of {} bytes",
+                                     operand.name, formal.name, formal.bytes));
+    }
+    return *symbol->variable;
+  }
+
+  void insert(const ptx::Function& function, const Call& call, std::uint32_t line) {
+    const Names::Scope caller = names_.current();
+    const Program::SourceLine source = emitter_.source;
+    std::vector<std::pair<std::string_view, const ptx::Variable*>> bound;
+    for (std::size_t i = 0; i < call.results.size(); ++i) {
+      bound.emplace_back(function.results[i].name, &actual(call.results[i], function.results[i], line));
+    }
+    for (std::size_t i = 0; i < call.arguments.size(); ++i) {
+      bound.emplace_back(function.parameters[i].name,
+                         &actual(call.arguments[i], function.parameters[i], line));
+    }
+    names_.enter_within(kModule);
+    for (const auto& [name, variable] : bound) declare(name, *variable);
+    calls_.push_back(&function);
+    take(function.body);
+    calls_.pop_back();
+    end_of_call();
+    names_.go_to(caller);
+    emitter_.source = source;
+  }
+
+  // A function of the machine: a row `call.name` with its result and arguments in registers.
+  void use_provided(const ptx::Function& function, const Call& call, std::uint32_t line) {
+    static constexpr std::string_view kValues[] = {"result",     "argument 1", "argument 2", "argument 3",
+                                                   "argument 4", "argument 5", "argument 6"};
+    const std::string& opcode = *provided_.insert(fmt::format("call.{}", function.name)).first;
+    if (!emitter_.knows(opcode) || call.arguments.size() >= std::size(kValues)) {
+      fail_at_line(
+          line,
+          fmt::format("the function `{}` is called, but its module does not define it and the emulator does "
+                      "not provide it",
+                      function.name));
+    }
+    std::vector<ptx::Operand> operands;
+    const auto add_register = [&](std::string_view name, std::uint64_t bytes) {
+      Symbol symbol;
+      symbol.register_number = emitter_.new_register(int(bytes));
+      names_.declare(name, symbol);
+      operands.push_back(operand_of(name));
+    };
+    const auto move = [](const char* four, const char* eight, std::uint64_t bytes) {
+      return bytes == 8 ? eight : four;
+    };
+    for (std::size_t i = 0; i < call.results.size(); ++i) {
+      add_register(kValues[0], actual(call.results[i], function.results[i], line).bytes);
+    }
+    for (std::size_t i = 0; i < call.arguments.size(); ++i) {
+      const ptx::Variable& argument = actual(call.arguments[i], function.parameters[i], line);
+      add_register(kValues[i + 1], argument.bytes);
+      emitter_.emit(move("ld.param.b32", "ld.param.b64", argument.bytes),
+                    {operand_of(kValues[i + 1]), bracketed(argument.name)}, line, {});
+    }
+    emitter_.emit(opcode, operands, line, {});
+    for (const ptx::Operand& result : call.results) {
+      const std::uint64_t bytes = names_.find(result.name)->variable->bytes;
+      emitter_.emit(move("st.param.b32", "st.param.b64", bytes),
+                    {bracketed(result.name), operand_of(kValues[0])}, line, {});
+    }
   }
 
   // Control that runs past the last statement leaves the entry.
   void end_with_return() {
     const std::uint32_t line = draft_.steps.empty() ? entry_.at.line : draft_.steps.back().step.line;
-    emit("ret", {}, line, kNone, false);
+    emitter_.emit("ret", {}, line, {});
   }
 
   void resolve_labels() {
-    for (const Branch& branch : branches_) {
+    for (const Emitter::Branch& branch : emitter_.branches) {
       Step& step = draft_.steps[branch.step].step;
       const std::optional<std::uint32_t> target = names_.find_label(branch.label, branch.scope);
       if (!target) {
-        fail(step.line, fmt::format("`{}` branches to `{}`, a label that no enclosing scope has",
-                                    program_->forms[step.form], branch.label));
+        fail_at_line(step.line, fmt::format("`{}` branches to `{}`, a label that no enclosing scope has",
+                                            emitter_.forms[step.form], branch.label));
       }
       step.target = *target;
     }
@@ -338,6 +298,8 @@ class Decoder {
     const Flow flow(draft_);
     const std::vector<PendingSpan> spans = mark_pending_registers(&draft_, flow);
     program_->name = entry_.name;
+    program_->forms = std::move(emitter_.forms);
+    program_->communicates = emitter_.communicates;
     program_->parameter_bytes = std::uint32_t(entry_.parameter_bytes);
     for (const ptx::Parameter& parameter : entry_.parameters) {
       program_->parameters.push_back({std::uint32_t(parameter.offset), std::uint32_t(parameter.bytes)});
@@ -367,16 +329,13 @@ class Decoder {
 
   const ptx::Module& module_;
   const ptx::Entry& entry_;
-  InstructionTable table_;
-  Draft draft_;
-  Names names_;
-  MemoryLayout layout_;
-  OperandBinder binder_;
+  Emitter emitter_;
+  Draft& draft_ = emitter_.draft;
+  Names& names_ = emitter_.names;
+  MemoryLayout& layout_ = emitter_.layout;
   std::unique_ptr<Program> program_ = std::make_unique<Program>();
-  std::unordered_map<std::string_view, std::uint16_t> form_numbers_;
-  std::vector<Branch> branches_;
-  Program::SourceLine source_;
-  std::size_t statement_ = 0;
+  std::vector<const ptx::Function*> calls_;  // that the statements being taken belong to
+  std::set<std::string> provided_;           // opcodes of functions of the machine
 };
 
 }  // namespace

@@ -39,6 +39,9 @@
 //     (list: four lane words, enable)      [d:r32], [a:r32], b:r64, c:r32, list:{r32}x4?, l:p, i:imm?
 //     cp.async.bulk.tensor.4d ...          [d:r32], [a:r64, list:{r32}x4], [b:r32], c:r64?
 //
+// A call of a function that its module does not define becomes `call.name`, with its result and its arguments
+// in registers. Bodies of functions that are defined stand where they are called.
+//
 // An opcode or an operand list that no row matches is an error with its line: nothing is skipped.
 #pragma once
 
@@ -85,7 +88,8 @@ std::span<const Row> convert_rows();
 std::span<const Row> move_rows();             // mov, pack, unpack, cvta, prmt
 std::span<const Row> memory_rows();           // ld, st, prefetch
 std::span<const Row> atomic_rows();           // atom, red
-std::span<const Row> control_rows();          // bra, ret, exit, trap, call of device functions
+std::span<const Row> control_rows();          // bra, ret, exit, trap
+std::span<const Row> provided_rows();         // call.name of the functions that CUDA provides: vprintf, ...
 std::span<const Row> convergence_rows();      // elect, shfl, vote, activemask, bar.warp.sync, redux
 std::span<const Row> barrier_rows();          // bar/barrier, mbarrier, fence, setmaxnreg, griddepcontrol
 std::span<const Row> copy_rows();             // cp.async.bulk(.tensor), cp.reduce, groups

@@ -1,5 +1,5 @@
-// Where an entry's variables lie: shared ones in the CTA's static shared memory, local ones in each lane's
-// own.
+// Where an entry's variables lie: shared ones in the CTA's static shared memory, local ones and the
+// parameters of calls in each lane's own.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@ namespace flashback::emulator {
 
 class MemoryLayout {
  public:
-  // The offset of a shared or local variable in its memory; places it at first use.
+  // The offset of a shared or local variable, or of the parameter of a call, in its memory; places it at
+  // first use.
   std::uint64_t offset(const ptx::Variable& variable) {
     auto [place, fresh] = offsets_.try_emplace(&variable, 0);
     if (fresh) {

@@ -25,12 +25,16 @@ class Names {
 
   Names() { levels_.emplace_back(); }
 
-  void enter() {
+  void enter() { enter_within(current_); }
+  void leave() { current_ = levels_[current_].parent; }
+  // Into a scope that sees the names of `parent` instead of those that stand around it; out of it again with
+  // `go_to` the scope that was current before.
+  void enter_within(Scope parent) {
     levels_.emplace_back();
-    levels_.back().parent = current_;
+    levels_.back().parent = parent;
     current_ = levels_.size() - 1;
   }
-  void leave() { current_ = levels_[current_].parent; }
+  void go_to(Scope scope) { current_ = scope; }
   Scope current() const { return current_; }
 
   // Each is false when the scope has the name already.

@@ -174,7 +174,7 @@ std::optional<Register> OperandBinder::named_preset(const OperandPattern& patter
     if (is_of_module(variable.space)) {
       return preset(Preset::Kind::kAddress, memory_.address(variable.name) + displacement, 8);
     }
-    if (variable.space == ptx::Space::kLocal) {
+    if (variable.space == ptx::Space::kLocal || variable.space == ptx::Space::kParameter) {
       return preset(Preset::Kind::kLocal, layout_.offset(variable) + displacement, 8);
     }
     const bool dynamic = variable.bytes == 0;

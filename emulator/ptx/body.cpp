@@ -1,4 +1,4 @@
-// The body of an entry: statements and operands.
+// The body of an entry or a function: statements and operands.
 #include <fmt/format.h>
 
 #include "emulator/ptx/grammar.h"

@@ -17,7 +17,7 @@ void parse_variables(Lexer& lexer, Space space, bool is_extern, std::vector<Vari
 Parameter parse_parameter(Lexer& lexer);
 
 Operand parse_operand(Lexer& lexer);
-// The body of an entry, after its `{` and up to its `}`.
+// The body of an entry or a function, after its `{` and up to its `}`.
 std::vector<Statement> parse_body(Lexer& lexer);
 
 // The space of ".shared" and its like.

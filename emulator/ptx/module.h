@@ -114,10 +114,13 @@ struct Entry {
   std::vector<Statement> body;
 };
 
-// A .func, declared or defined: the decoder does not call it, but names it in its error.
+// A .func, declared or defined.
 struct Function {
   std::string_view name;
   Position at;
+  std::vector<Parameter> results, parameters;
+  bool is_defined = false;
+  std::vector<Statement> body;
 };
 
 struct Module {

@@ -125,21 +125,21 @@ class ModuleParser {
     module_.entries.push_back(std::move(entry));
   }
 
-  // Its body is left out: calls are not executed, and the decoder says so where one is made.
   void parse_function() {
     Function function;
-    if (lexer_.peek() == '(') parse_parameters();
+    if (lexer_.peek() == '(') function.results = parse_parameters();
     function.at = lexer_.here();
     function.name = lexer_.word("the name of a function");
-    parse_parameters();
+    function.parameters = parse_parameters();
     while (lexer_.peek() == '.') lexer_.directive("a directive");
-    if (lexer_.peek() == '{') {
-      lexer_.skip_braces();
+    if (lexer_.accept('{')) {
+      function.is_defined = true;
+      function.body = parse_body(lexer_);
     } else {
       lexer_.expect(';', "the declaration of a function");
     }
     extern_ = false;
-    module_.functions.push_back(function);
+    module_.functions.push_back(std::move(function));
   }
 
   Lexer lexer_;

@@ -81,7 +81,8 @@ std::byte* check_parameter(Warp& warp, const Step& step, const std::uint64_t* at
     const LaunchState& launch = warp.cta().launch();
     const auto begin = reinterpret_cast<std::uintptr_t>(launch.parameters);
     each(mask, [&](int l) {
-      if (is_parameter(warp, at[l], bytes)) return;
+      // Those of a call lie in the lane's own memory.
+      if (is_parameter(warp, at[l], bytes) || warp.local_holds(at[l], bytes)) return;
       out_of_bounds(warp, step, l, at[l], bytes,
                     fmt::format("that is offset {} of {} bytes of parameters",
                                 static_cast<std::int64_t>(at[l] - begin), launch.program->parameter_bytes));
@@ -138,6 +139,13 @@ void tell_access(Warp& warp, const Step& step, MemorySpace space, const std::uin
     return;
   }
   cta.observer()->accessed(warp, step, access);
+}
+
+const std::byte* readable(Warp& warp, const Step& step, int lane, std::uint64_t address,
+                          std::uint32_t bytes) {
+  std::uint64_t at[32];
+  at[lane] = address;
+  return check_generic(warp, step, at, {address, address, address, false, false}, bytes, LaneMask{1} << lane);
 }
 
 bool is_mixed(const Warp& warp, const Step& step, LaneMask mask) {

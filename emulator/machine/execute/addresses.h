@@ -52,6 +52,9 @@ void check_alignment(const Warp& warp, const Step& step, const std::uint64_t* at
 void tell_access(Warp& warp, const Step& step, MemorySpace space, const std::uint64_t* at,
                  std::uint32_t bytes, LaneMask mask, Use use);
 
+// What one lane may read at a generic address.
+const std::byte* readable(Warp& warp, const Step& step, int lane, std::uint64_t address, std::uint32_t bytes);
+
 // The `bytes` that each lane accesses at the address register step.a plus the displacement. Width: type of
 // the register. In generic space all lanes must be in the same window; `is_mixed` tells beforehand.
 template <MemorySpace space, class Width>

@@ -32,7 +32,7 @@ Body always(Match&) {
 
 constexpr Row kRows[] = {
     {"bra{.uni}", "@:label", always<branch>},
-    {"ret{.uni}", "", always<exit>},  // functions are not called: an entry returns to nobody
+    {"ret{.uni}", "", always<exit>},  // of an entry: it returns to nobody
     {"exit", "", always<exit>},
     {"trap", "", always<trap>},
     {"brkpt", "", always<breakpoint>},

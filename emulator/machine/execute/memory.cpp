@@ -180,8 +180,10 @@ template <int kSpace, int kVector, int kType>
 Body select_store(Match& match) {
   const std::string_view space = match.choice(kSpace), type = match.choice(kType);
   const int vector = vector_size(match, match.choice(kVector));
-  if (vector == 0 || !size_is_legal(space, vector * size_of(type)) || space == "param") return nullptr;
-  return with_type<Store>(type, space, match.bytes('a'), match.bytes(vector == 1 ? 'b' : 'l'));
+  if (vector == 0 || !size_is_legal(space, vector * size_of(type))) return nullptr;
+  // Parameters of the launch are not written, only those of a call.
+  return with_type<Store>(type, space == "param" ? "local" : space, match.bytes('a'),
+                          match.bytes(vector == 1 ? 'b' : 'l'));
 }
 
 Body select_nothing(Match&) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <sstream>
 
+#include "emulator/machine/loaded_module.h"
 #include "emulator/machine/machine.h"
 #include "tests/emulator/machine/instruction_case.h"
 

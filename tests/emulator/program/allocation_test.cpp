@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/machine/loaded_module.h"
 #include "emulator/machine/machine.h"
 
 namespace flashback::emulator {

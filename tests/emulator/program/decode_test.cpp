@@ -60,7 +60,7 @@ DecodeResult decode_text(const std::string& text, std::string_view entry = "e") 
 constexpr const char* kHead =
     ".version 8.0\n.target sm_100a\n.address_size 64\n.extern .shared .align 16 .b8 raw[];\n"
     ".shared .align 8 .b8 module_wide[24];\n.extern .func (.param .b32 r) vprintf (.param .b64 a, .param "
-    ".b64 b);\n"
+    ".b64 b); .func doubled(.param .b64 x) { ret; }\n"
     ".entry e(.param .u64 e_param_0, .param .align 64 .b8 e_param_1[128]) {\n"           // line 7
     ".reg .b32 %r<10>, x;\n.reg .b64 %rd<10>;\n.reg .pred %p<4>;\n.reg .b16 %rs<4>;\n";  // the body starts in
                                                                                          // line 12
@@ -254,57 +254,66 @@ TEST_P(DecodeFaults, AreSentencesWithTheirLine) {
 
 INSTANTIATE_TEST_SUITE_P(
     Decode, DecodeFaults,
-    ::testing::Values(Fault{"ret;\nfrobnicate.b32 %r1;",
-                            "PTX line 13: the opcode `frobnicate.b32` is not executed"},
-                      Fault{"add.sat.f32 %r1, %r2, %r3;",
-                            "PTX line 12: the opcode `add.sat.f32` is not executed; the nearest forms are  "
-                            "add.s32  add.s64  add{.ftz}.f32"},
-                      Fault{"mul.f32 %r1, %r2, %r3;",
-                            "PTX line 12: the opcode `mul.f32` has the form `mul{.ftz}.f32`, but this "
-                            "combination of modifiers and "
-                            "operands does not exist"},
-                      Fault{"add.s32 %r1, %r2, %r3, %r4;",
-                            "PTX line 12: the operands of `add.s32` do not fit: 4 operands stand there, the "
-                            "form has no place for "
-                            "number 4 (operands of the form: d:r32, a:r32, b:r32)"},
-                      Fault{"add.s32 %r1, %r2;",
-                            "PTX line 12: the operands of `add.s32` do not fit: 2 operands stand there, "
-                            "`b:r32` is missing (operands "
-                            "of the form: d:r32, a:r32, b:r32)"},
-                      Fault{"add.s32 %r1, %rs2, %r3;",
-                            "PTX line 12: the operands of `add.s32` do not fit: operand 2: `%rs2` is a "
-                            "register of 16 bits, the form "
-                            "takes 32 bits (operands of the form: d:r32, a:r32, b:r32)"},
-                      Fault{"add.s32 %r1, %r99, %r3;",
-                            "PTX line 12: the operands of `add.s32` do not fit: operand 2: `%r99` is neither "
-                            "a declared register nor "
-                            "a special register known here (operands of the form: d:r32, a:r32, b:r32)"},
-                      Fault{"add.s32 5, %r2, %r3;",
-                            "PTX line 12: the operands of `add.s32` do not fit: operand 1: it is a literal, "
-                            "and the instruction "
-                            "writes it (operands of the form: d:r32, a:r32, b:r32)"},
-                      Fault{"add.s32 %r1, %r2, 0x1ffffffff;",
-                            "PTX line 12: the operands of `add.s32` do not fit: operand 3: the literal "
-                            "8589934591 does not fit into "
-                            "32 bits (operands of the form: d:r32, a:r32, b:r32)"},
-                      Fault{"add.s32 %r1, _, %r3;",
-                            "PTX line 12: the operands of `add.s32` do not fit: operand 2: it is the sink "
-                            "`_`, and the instruction "
-                            "reads it (operands of the form: d:r32, a:r32, b:r32)"},
-                      Fault{"st.b32 %r1, %r2;",
-                            "PTX line 12: the operands of `st.b32` do not fit: operand 1: it is a name, the "
-                            "form has `[a]` there "
-                            "(operands of the form: [a], b:r32)"},
-                      Fault{"@%r1 ret;", "PTX line 12: the guard `%r1` of `ret` is no declared predicate"},
-                      Fault{"bra NOWHERE;",
-                            "PTX line 12: `bra` branches to `NOWHERE`, a label that no enclosing scope has"},
-                      Fault{"L: ret;\nL: ret;", "PTX line 13: the label `L` stands twice in one scope"},
-                      Fault{".reg .b32 x;", "PTX line 12: `x` is declared twice in one scope"},
-                      Fault{".reg .b128 y;",
-                            "PTX line 12: registers of type .b128 are not executed; the widest have 64 bits"},
-                      Fault{"{\n.param .b64 q;\nst.param.b64 [q], %rd1;\ncall.uni (r), vprintf, (q, q);\n}",
-                            "PTX line 15: `call.uni` calls `vprintf`; device functions are not called, they "
-                            "must be inlined"}));
+    ::testing::Values(
+        Fault{"ret;\nfrobnicate.b32 %r1;", "PTX line 13: the opcode `frobnicate.b32` is not executed"},
+        Fault{"add.sat.f32 %r1, %r2, %r3;",
+              "PTX line 12: the opcode `add.sat.f32` is not executed; the nearest forms are  "
+              "add.s32  add.s64  add{.ftz}.f32"},
+        Fault{"mul.f32 %r1, %r2, %r3;",
+              "PTX line 12: the opcode `mul.f32` has the form `mul{.ftz}.f32`, but this "
+              "combination of modifiers and "
+              "operands does not exist"},
+        Fault{"add.s32 %r1, %r2, %r3, %r4;",
+              "PTX line 12: the operands of `add.s32` do not fit: 4 operands stand there, the "
+              "form has no place for "
+              "number 4 (operands of the form: d:r32, a:r32, b:r32)"},
+        Fault{"add.s32 %r1, %r2;",
+              "PTX line 12: the operands of `add.s32` do not fit: 2 operands stand there, "
+              "`b:r32` is missing (operands "
+              "of the form: d:r32, a:r32, b:r32)"},
+        Fault{"add.s32 %r1, %rs2, %r3;",
+              "PTX line 12: the operands of `add.s32` do not fit: operand 2: `%rs2` is a "
+              "register of 16 bits, the form "
+              "takes 32 bits (operands of the form: d:r32, a:r32, b:r32)"},
+        Fault{"add.s32 %r1, %r99, %r3;",
+              "PTX line 12: the operands of `add.s32` do not fit: operand 2: `%r99` is neither "
+              "a declared register nor "
+              "a special register known here (operands of the form: d:r32, a:r32, b:r32)"},
+        Fault{"add.s32 5, %r2, %r3;",
+              "PTX line 12: the operands of `add.s32` do not fit: operand 1: it is a literal, "
+              "and the instruction "
+              "writes it (operands of the form: d:r32, a:r32, b:r32)"},
+        Fault{"add.s32 %r1, %r2, 0x1ffffffff;",
+              "PTX line 12: the operands of `add.s32` do not fit: operand 3: the literal "
+              "8589934591 does not fit into "
+              "32 bits (operands of the form: d:r32, a:r32, b:r32)"},
+        Fault{"add.s32 %r1, _, %r3;",
+              "PTX line 12: the operands of `add.s32` do not fit: operand 2: it is the sink "
+              "`_`, and the instruction "
+              "reads it (operands of the form: d:r32, a:r32, b:r32)"},
+        Fault{"st.b32 %r1, %r2;",
+              "PTX line 12: the operands of `st.b32` do not fit: operand 1: it is a name, the "
+              "form has `[a]` there "
+              "(operands of the form: [a], b:r32)"},
+        Fault{"@%r1 ret;", "PTX line 12: the guard `%r1` of `ret` is no declared predicate"},
+        Fault{"bra NOWHERE;",
+              "PTX line 12: `bra` branches to `NOWHERE`, a label that no enclosing scope has"},
+        Fault{"L: ret;\nL: ret;", "PTX line 13: the label `L` stands twice in one scope"},
+        Fault{".reg .b32 x;", "PTX line 12: `x` is declared twice in one scope"},
+        Fault{".reg .b128 y;",
+              "PTX line 12: registers of type .b128 are not executed; the widest have 64 bits"},
+        Fault{"{\n.param .b32 r;\n.param .b32 q;\ncall.uni (r), vprintf, (q, q);\n}",
+              "PTX line 15: the function `vprintf` is called, but its module does not define it "
+              "and the emulator does not provide it"},
+        Fault{"{\n.param .b32 q;\ncall doubled, (q);\n}",
+              "PTX line 14: `q` is given for `x`, which takes a .param variable of 8 bytes"},
+        Fault{"call.uni (r), vprintf, (q);",
+              "PTX line 12: the call of `vprintf` has 1 results and 1 arguments; the function has "
+              "1 and 2"},
+        Fault{"call nowhere;", "PTX line 12: the function `nowhere` is not declared"},
+        Fault{".global .b32 g;",
+              "PTX line 12: `g` is declared inside an entry; variables in global and constant memory "
+              "stand at the level of the module"}));
 
 TEST(Decode, AnUnknownEntryIsNamedWithThoseThatExist) {
   const std::string head = ".version 8.0\n.target sm_100a\n.address_size 64\n";
