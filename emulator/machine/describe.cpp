@@ -1,4 +1,6 @@
 // Where a warp is and what it waits for, in words.
+#include "emulator/machine/describe.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,25 +11,29 @@
 namespace flashback::emulator {
 namespace {
 
-std::string source_of(const Program& program, const Step& step) {
-  const std::size_t at = static_cast<std::size_t>(&step - program.code.data());
-  if (at >= program.source.size()) return "";
-  const Program::SourceLine line = program.source[at];
-  if (line.line == 0) return "";
+std::string name_of(const Program& program, const Program::SourceLine& line) {
   const std::string file = line.file < program.files.size() ? program.files[line.file] : "";
-  return fmt::format(", {}:{}", file.substr(file.find_last_of('/') + 1), line.line);
-}
-
-std::string place(const Program& program, const Step& step) {
-  return fmt::format("PTX line {} `{}`{}", step.line, program.forms[step.form], source_of(program, step));
+  return fmt::format("{}:{}", file.substr(file.find_last_of('/') + 1), line.line);
 }
 
 }  // namespace
 
+std::string place_of(const Program& program, const Step& step) {
+  std::string text = fmt::format("PTX line {} `{}`", step.line, program.forms[step.form]);
+  const auto at = static_cast<std::size_t>(&step - program.code.data());
+  if (at >= program.source.size() || program.source[at].line == 0) return text;
+  text += ", " + name_of(program, program.source[at]);
+  for (std::uint32_t caller = program.source[at].caller; caller != 0;
+       caller = program.callers[caller - 1].caller) {
+    text += " in " + name_of(program, program.callers[caller - 1]);
+  }
+  return text;
+}
+
 std::string Cta::where(int warp, const Step& step) const {
   const Program& program = *launch_->program;
   return fmt::format(" (entry {}, CTA ({}, {}, {}), warp {}, {})", program.name, index_.x, index_.y, index_.z,
-                     warp, place(program, step));
+                     warp, place_of(program, step));
 }
 
 std::string Cta::describe(const Wait& wait) const {
@@ -65,7 +71,7 @@ std::string Cta::describe_waits() const {
     for (const Warp::Group& group : warp.groups()) {
       const std::string lanes = group.mask == warp.live() ? "" : fmt::format(", lanes {:#010x},", group.mask);
       text += fmt::format("\n  warp {}{} at {} {}.", warp.index(), lanes,
-                          place(program, program.code[group.pc]), describe(group.wait));
+                          place_of(program, program.code[group.pc]), describe(group.wait));
     }
   }
   return text;

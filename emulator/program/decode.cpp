@@ -89,7 +89,25 @@ class Decoder {
 
   void take(const ptx::ScopeBegin&) { names_.enter(); }
   void take(const ptx::ScopeEnd&) { names_.leave(); }
-  void take(const ptx::Location& location) { emitter_.source = {location.file, location.line}; }
+  // An inlined function's line follows its call's, outermost first.
+  void take(const ptx::Location& location) {
+    while (!inlined_.empty() &&
+           (inlined_.back().file != location.caller_file || inlined_.back().line != location.caller_line)) {
+      inlined_.pop_back();
+    }
+    emitter_.source = {location.file, location.line, caller(location)};
+    inlined_.push_back(emitter_.source);
+  }
+
+  std::uint32_t caller(const ptx::Location& location) {
+    if (location.caller_line == 0) return 0;
+    const Program::SourceLine call =
+        inlined_.empty() ? Program::SourceLine{location.caller_file, location.caller_line} : inlined_.back();
+    std::vector<Program::SourceLine>& callers = program_->callers;
+    const auto found = std::size_t(std::find(callers.begin(), callers.end(), call) - callers.begin());
+    if (found == callers.size()) callers.push_back(call);
+    return 1 + std::uint32_t(found);
+  }
 
   void take(const ptx::Label& label) {
     if (!names_.declare_label(label.name, std::uint32_t(draft_.steps.size()))) {
@@ -336,6 +354,7 @@ class Decoder {
   std::unique_ptr<Program> program_ = std::make_unique<Program>();
   std::vector<const ptx::Function*> calls_;  // that the statements being taken belong to
   std::set<std::string> provided_;           // opcodes of functions of the machine
+  std::vector<Program::SourceLine> inlined_;  // the calls that the source line lies in, and itself
 };
 
 }  // namespace

@@ -84,8 +84,11 @@ struct Program {
 
   struct SourceLine {
     std::uint32_t file = 0, line = 0;
+    std::uint32_t caller = 0;  // of an inlined function: 1 + index into callers; else 0
+    bool operator==(const SourceLine&) const = default;
   };
   std::vector<SourceLine> source;  // for each Step, from .loc; zeros when absent
+  std::vector<SourceLine> callers;
   std::vector<std::string> files;  // from .file, 1-based in PTX; [0] is empty
 };
 

@@ -87,7 +87,9 @@ Location parse_location(Lexer& lexer) {
     if (lexer.accept('+')) lexer.integer("an offset");
     lexer.expect(',', "the function's name");
     lexer.word("`inlined_at`");
-    for (int i = 0; i < 3; ++i) lexer.integer("a position");
+    location.caller_file = std::uint32_t(lexer.integer("a file number"));
+    location.caller_line = std::uint32_t(lexer.integer("a line number"));
+    lexer.integer("a column number");
   }
   return location;
 }

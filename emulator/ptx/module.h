@@ -89,6 +89,7 @@ struct ScopeEnd {};
 // .loc: the instructions that follow came from this line of CUDA source.
 struct Location {
   std::uint32_t file = 0, line = 0;
+  std::uint32_t caller_file = 0, caller_line = 0;  // of an inlined function: where it was called; else 0
 };
 
 using Statement = std::variant<Instruction, Label, Registers, Variable, ScopeBegin, ScopeEnd, Location>;

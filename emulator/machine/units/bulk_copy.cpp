@@ -116,7 +116,9 @@ void perform(Cta& cta, const ElementCopies& copies) {
     const int l = std::countr_zero(rest);
     std::byte* shared = cta.shared(copies.shared[l]);
     if (copies.is_arrival) {
-      MbarrierAccess(cta, copies.shared[l], user_of(cta, copies.by)).arrive(1);
+      const MbarrierUser lane{&cta.warps()[copies.by.warp], copies.by.step, LaneMask{1} << l,
+                              copies.by.operation};
+      MbarrierAccess(cta, copies.shared[l], lane).arrive(1);
       continue;
     }
     if (copies.from_bytes[l] != 0) {

@@ -1,0 +1,145 @@
+#include <algorithm>
+#include <bit>
+
+#include "emulator/check/synchronisation.h"
+#include "emulator/check/words.h"
+
+namespace flashback::emulator::checking {
+
+void Mbarriers::event(CtaState& owner, CtaState& by, const MbarrierEvent& event, const Form& form,
+                      OperationState* operation) {
+  MbarrierState& state = owner.mbarriers[event.address];
+  using Kind = MbarrierEvent::Kind;
+  if (event.kind == Kind::kInit) {
+    init(owner, by, event, state);
+    return;
+  }
+  require_initialised(owner, by, event, state, operation);
+  switch (event.kind) {
+    case Kind::kInvalidate:
+      state.in_use = false;
+      break;
+    case Kind::kArrive:
+    case Kind::kComplete:
+      arrive(by, event, form, operation, state);
+      break;
+    case Kind::kWait:
+      wait(by, event, form, state);
+      break;
+    default:
+      break;
+  }
+  if (!event.ends_phase) return;
+  ++state.phase;
+  state.over = std::move(state.arriving);
+  state.over.ordered.raise(state.agent, state.phase);
+  state.arriving = {};
+  state.arrived_warps.clear();
+}
+
+void Mbarriers::init(CtaState& owner, CtaState& by, const MbarrierEvent& event, MbarrierState& state) {
+  if (state.in_use) {
+    findings_.add("mbarrier", Severity::kError, source_key(*program_, event.step) + " again", [&] {
+      return fmt::format("{}: {} initialises {}, which is in use ({}); mbarrier.inval must come first.",
+                         cta_words(*by.cta),
+                         lanes_words(32 * static_cast<Agent>(event.warp->index()), event.lanes),
+                         mbarrier_words(event.address), step_words(*program_, *event.step));
+    });
+  }
+  const Agent agent = state.agent != 0 ? state.agent : owner.next_agent++;
+  const std::uint32_t phase = state.phase;  // goes on, so that the times of the agent never fall
+  state = {};
+  state.agent = agent;
+  state.phase = phase;
+  state.expected = event.amount;
+  state.in_use = true;
+  const Threads& threads = by.warps[static_cast<std::size_t>(event.warp->index())].threads;
+  state.init = {event.step, by.number, 0, threads.first(), event.lanes, threads.now(), 0, false};
+}
+
+// Whoever uses the object must know that it was initialised.
+void Mbarriers::require_initialised(CtaState& owner, CtaState& by, const MbarrierEvent& event,
+                                    const MbarrierState& state, const OperationState* operation) {
+  if (!state.in_use || owner.number != by.number) return;
+  const auto knows = [&](const Knowledge& known, Agent first, LaneMask lanes) {
+    LaneMask rest = state.init.lanes;
+    if (first == state.init.first) rest &= ~lanes;
+    return known.ordered.behind(state.init.first, rest, state.init.time) == 0;
+  };
+  bool known_to_all = true;
+  Agent first = 0;
+  LaneMask lanes = event.lanes;
+  if (operation != nullptr) {
+    if (operation->view.known == nullptr) return;
+    first = operation->first;
+    known_to_all = knows(*operation->view.known, first, operation->lanes);
+  } else {
+    const Threads& threads = by.warps[static_cast<std::size_t>(event.warp->index())].threads;
+    first = threads.first();
+    threads.each_known(event.lanes, [&](const std::shared_ptr<Knowledge>& known, LaneMask of_it) {
+      known_to_all &= knows(*known, first, of_it);
+    });
+  }
+  if (known_to_all) return;
+  findings_.add("mbarrier", Severity::kError, source_key(*program_, event.step) + " init", [&] {
+    return fmt::format(
+        "{}: {} uses {} ({}), and {} initialises it ({}); nothing orders the two. A barrier of the CTA "
+        "behind the "
+        "initialisation would.",
+        cta_words(*by.cta), operation != nullptr ? operation_words(*operation) : lanes_words(first, lanes),
+        mbarrier_words(event.address), step_words(*program_, *event.step),
+        lanes_words(state.init.first, state.init.lanes), step_words(*program_, *state.init.step));
+  });
+}
+
+void Mbarriers::arrive(CtaState& by, const MbarrierEvent& event, const Form& form, OperationState* operation,
+                       MbarrierState& state) {
+  const auto warp = static_cast<std::uint32_t>(event.warp->index());
+  if (operation == nullptr) {
+    by.warps[warp].threads.release(event.lanes, &state.arriving, form.relaxed);
+  } else if (operation->kind == Operation::Kind::kCommit) {
+    // Behind the products of the thread, with the fence before_thread_sync in it.
+    state.arriving.join(*operation->view.known);
+    state.arriving.ordered.raise(operation->first, operation->lanes, operation->view.now);
+    state.arriving.ordered.raise(by.tensor_core(), operation->time);
+    state.arriving.published.join(operation->view.known->fenced);
+    state.arriving.published.raise(operation->first, operation->lanes, operation->view.now);
+    state.arriving.published.raise(by.tensor_core(), operation->time);
+  } else if (operation->kind == Operation::Kind::kCopyArrival) {
+    for (const std::uint32_t place : by.warps[warp].open) {
+      OperationState& copy = by.operation(place);
+      if (copy.kind != Operation::Kind::kCopy || place > static_cast<std::uint32_t>(operation->group))
+        continue;
+      copy.agent = state.agent;
+      copy.time = state.phase + 1;
+    }
+  } else if (operation->view.known != nullptr && !strict_) {
+    // A copy comes after what its thread knew; the ISA does not promise that its end says so (8.9.1.1).
+    state.arriving.join(*operation->view.known);
+    state.arriving.ordered.raise(operation->first, operation->lanes, operation->view.now);
+  }
+  if (event.kind != MbarrierEvent::Kind::kArrive) return;
+  state.arrived_warps.push_back(warp);
+  ++state.arrivals[warp];
+}
+
+void Mbarriers::wait(CtaState& by, const MbarrierEvent& event, const Form& form, MbarrierState& state) {
+  const int warp = event.warp->index();
+  by.warps[static_cast<std::size_t>(warp)].threads.acquire(event.lanes, state.over, form.relaxed);
+  const int waiter = std::has_single_bit(event.lanes) ? 32 * warp + std::countr_zero(event.lanes) : -1 - warp;
+  const auto [place, is_first] = state.seen.try_emplace(waiter, state.phase);
+  const std::uint32_t missed = state.phase - place->second;
+  place->second = state.phase;
+  // An even number may be meant: the waiter looks at every second phase.
+  if (is_first || missed < 3 || missed % 2 == 0) return;
+  findings_.add("mbarrier", Severity::kError, source_key(*program_, event.step) + " parity", [&] {
+    return fmt::format(
+        "{}: {} waits for the phase of parity {} of {} ({}) and sees one that ended {} phases after the last "
+        "it saw; "
+        "between them two phases more have gone by than it can tell by the parity.",
+        cta_words(*by.cta), lanes_words(32 * static_cast<Agent>(warp), event.lanes), event.parity,
+        mbarrier_words(event.address), step_words(*program_, *event.step), missed);
+  });
+}
+
+}  // namespace flashback::emulator::checking

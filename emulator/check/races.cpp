@@ -1,0 +1,280 @@
+#include "emulator/check/races.h"
+
+#include <bit>
+
+#include "emulator/check/words.h"
+
+namespace flashback::emulator::checking {
+namespace {
+
+// The lanes of the earlier access that the later one does not know of. What a lane did itself it knows; where
+// several lanes access one place together, each has to know the others.
+LaneMask unknown(const Clock& known, const Access& access, Agent first, LaneMask lanes, Time time,
+                 bool by_lane) {
+  if (first == access.view.first && time <= access.view.now) {
+    if (by_lane) return 0;
+    if (access.operation != 0 || std::has_single_bit(access.view.lanes)) lanes &= ~access.view.lanes;
+  }
+  return known.behind(first, lanes, time);
+}
+
+std::uint32_t bits_of(std::uint32_t from, std::uint32_t to) {  // [from, to) of 32
+  return static_cast<std::uint32_t>((std::uint64_t{1} << to) - (std::uint64_t{1} << from));
+}
+
+bool is_generic(Operation::Kind kind) {
+  return kind == Operation::Kind::kCopy;
+}
+
+}  // namespace
+
+Races::Order Races::order(const Record& earlier, bool earlier_writes, const Access& access,
+                          Space space) const {
+  const Knowledge& known = *access.view.known;
+  if (earlier.cta != access.state->number) return Order::kUnordered;
+  const bool tensor = space == Space::kTensor;
+  // In tensor memory a lane of a warp has its own lane, whatever the lanes of the access.
+  const auto covered = [&](const Clock& clock, bool exempt) {
+    if (earlier.operation == 0) {
+      if (!exempt) return clock.behind(earlier.first, earlier.lanes, earlier.time) == 0;
+      return unknown(clock, access, earlier.first, earlier.lanes, earlier.time, tensor) == 0;
+    }
+    const OperationState& operation = access.state->operation(earlier.operation);
+    if (operation.time != 0 && clock.at(operation.agent) >= operation.time) return true;
+    const Time ended = earlier_writes ? operation.ended : operation.read_ended;
+    if (ended == 0) return false;
+    if (!exempt) return clock.behind(operation.first, operation.lanes, ended) == 0;
+    return unknown(clock, access, operation.first, operation.lanes, ended, tensor) == 0;
+  };
+
+  const bool ordered = covered(known.ordered, true);
+  if (tensor) {
+    const OperationState* mine = access.operation == 0 ? nullptr : &access.state->operation(access.operation);
+    const OperationState* other =
+        earlier.operation == 0 ? nullptr : &access.state->operation(earlier.operation);
+    if (mine != nullptr && other != nullptr) {
+      if (mine->kind == Operation::Kind::kProduct && other->kind == Operation::Kind::kProduct) {
+        if (ordered || !strict_ || mine->accumulator == other->accumulator) return Order::kOrdered;
+        return Order::kOnlyIssueOrder;
+      }
+      // Stores of one warp are taken up in their order.
+      if (mine->kind == Operation::Kind::kTensorStore && other->kind == Operation::Kind::kTensorStore &&
+          mine->first == other->first && !strict_) {
+        return Order::kOrdered;
+      }
+    }
+    const bool fenced = (!ordered || strict_) && covered(known.fenced, true);
+    if (!ordered && !fenced) return Order::kUnordered;
+    return strict_ && !fenced ? Order::kNotFenced : Order::kOrdered;
+  }
+  if (!ordered) return Order::kUnordered;
+  if (!access.async_proxy || !earlier_writes) return Order::kOrdered;
+  if (earlier.operation != 0 && !is_generic(access.state->operation(earlier.operation).kind))
+    return Order::kOrdered;
+  return covered(known.proxied, false) ? Order::kOrdered : Order::kNotProxied;
+}
+
+void Races::note(const Conflict& conflict, std::uint32_t part, std::uint64_t place) {
+  std::uint64_t first = place, last = place;
+  if (conflict.space != Space::kTensor) {
+    first = kPieceBytes * place + static_cast<std::uint32_t>(std::countr_zero(part));
+    last = kPieceBytes * place + 31 - static_cast<std::uint32_t>(std::countl_zero(part));
+  } else {
+    first = last = place / 4;
+  }
+  for (Conflict& noted : conflicts_) {
+    if (noted.order != conflict.order || noted.earlier.step != conflict.earlier.step ||
+        noted.uninitialised != conflict.uninitialised || noted.space != conflict.space ||
+        noted.earlier_writes != conflict.earlier_writes || noted.on_mbarrier != conflict.on_mbarrier ||
+        noted.earlier.first != conflict.earlier.first) {
+      continue;
+    }
+    noted.first = std::min(noted.first, first);
+    noted.last = std::max(noted.last, last);
+    noted.earlier.lanes |= conflict.earlier.lanes;
+    if (conflict.space == Space::kTensor) noted.lanes[place % 4] |= part;
+    return;
+  }
+  conflicts_.push_back(conflict);
+  conflicts_.back().first = first;
+  conflicts_.back().last = last;
+  if (conflict.space == Space::kTensor) conflicts_.back().lanes[place % 4] = part;
+}
+
+void Races::piece(const Access& access, Piece& piece, std::uint32_t part, Space space, std::uint64_t place) {
+  Record mine;
+  mine.step = access.step;
+  mine.cta = access.state->number;
+  mine.operation = access.operation;
+  mine.first = access.view.first;
+  mine.lanes = access.view.lanes;
+  mine.time = access.view.now;
+  mine.part = part;
+  mine.strong = access.strong;
+
+  const auto conflict = [&](Order order, const Record& earlier, bool earlier_writes, std::uint32_t parts) {
+    Conflict c{};
+    c.order = order;
+    c.earlier = earlier;
+    c.earlier_writes = earlier_writes;
+    c.space = space;
+    note(c, parts, place);
+  };
+  if (access.reads && space != Space::kGlobal && (part & ~piece.written) != 0) {
+    Conflict c{};
+    c.uninitialised = true;
+    c.space = space;
+    note(c, part & ~piece.written, place);
+  }
+  if (access.writes && (part & piece.mbarriers) != 0) {
+    Conflict c{};
+    c.on_mbarrier = true;
+    c.space = space;
+    note(c, part & piece.mbarriers, place);
+  }
+  for (const Record& write : piece.writes) {
+    const std::uint32_t both = write.part & part;
+    if (both == 0 || (write.strong && access.strong)) continue;
+    const Order found = order(write, true, access, space);
+    if (found != Order::kOrdered) conflict(found, write, true, both);
+  }
+  if (access.writes) {
+    for (const Record& read : piece.reads) {
+      const std::uint32_t both = read.part & part;
+      if (both == 0 || (read.strong && access.strong)) continue;
+      const Order found = order(read, false, access, space);
+      if (found != Order::kOrdered) conflict(found, read, false, both);
+    }
+    piece.written |= part;
+    const auto forget = [&](std::vector<Record>& records) {
+      std::erase_if(records, [&](Record& r) {
+        if (r.strong && access.strong && r.first != mine.first) return false;
+        r.part &= ~part;
+        return r.part == 0;
+      });
+    };
+    forget(piece.writes);
+    forget(piece.reads);
+    piece.writes.push_back(mine);
+    return;
+  }
+  // A later read of the same lanes, or of the same kind of operation, stands for the earlier one.
+  constexpr std::size_t kMostReads = 64;
+  for (Record& read : piece.reads) {
+    if (read.cta != mine.cta || read.first != mine.first || read.strong != mine.strong) continue;
+    if ((read.operation == 0) != (mine.operation == 0)) continue;
+    if (mine.operation == 0) {
+      if (read.part == part && read.time == mine.time) {
+        read.lanes |= mine.lanes;
+        return;
+      }
+      if ((read.lanes & ~mine.lanes) != 0 || (read.part & ~part) != 0) continue;
+    } else if (read.lanes != mine.lanes || (read.part & ~part) != 0 ||
+               access.state->operation(read.operation).kind != access.state->operation(mine.operation).kind) {
+      continue;
+    }
+    read = mine;
+    return;
+  }
+  if (space == Space::kGlobal && piece.reads.size() >= 2) return;  // two readers stand for all
+  if (piece.reads.size() < kMostReads) piece.reads.push_back(mine);
+}
+
+void Races::bytes(const Access& access, CtaState* owner, std::uint64_t begin, std::uint64_t count) {
+  const Space space = owner == nullptr ? Space::kGlobal : Space::kShared;
+  for (std::uint64_t at = begin, end = begin + count; at < end;) {
+    const std::uint64_t place = at / kPieceBytes;
+    const std::uint64_t stop = std::min(end, (place + 1) * kPieceBytes);
+    Piece& touched = owner == nullptr ? global_.at(place) : owner->shared[place];
+    const auto part = bits_of(static_cast<std::uint32_t>(at % kPieceBytes),
+                              static_cast<std::uint32_t>(stop - place * kPieceBytes));
+    piece(access, touched, part, space, place);
+    at = stop;
+  }
+}
+
+void Races::columns(const Access& access, CtaState& owner, std::uint32_t first, std::uint32_t count,
+                    const LaneMask (&lanes)[4]) {
+  for (std::uint32_t quarter = 0; quarter < 4; ++quarter) {
+    if (lanes[quarter] == 0) continue;
+    for (std::uint32_t column = first; column < first + count; ++column) {
+      const std::uint64_t place = 4 * column + quarter;
+      piece(access, owner.columns[place], lanes[quarter], Space::kTensor, place);
+    }
+  }
+}
+
+void Races::report(const Access& access) {
+  if (conflicts_.empty()) return;
+  for (const Conflict& c : conflicts_) {
+    const bool strict_only = c.order == Order::kNotFenced || c.order == Order::kOnlyIssueOrder;
+    const char* rule = c.uninitialised                     ? "uninitialised"
+                       : c.on_mbarrier                     ? "mbarrier"
+                       : c.order == Order::kNotProxied     ? "proxy"
+                       : c.order == Order::kNotFenced      ? "tensor-fence"
+                       : c.order == Order::kOnlyIssueOrder ? "mma-order"
+                       : c.space == Space::kTensor         ? "tensor-race"
+                                                           : "race";
+    std::string key;
+    if (c.order == Order::kOnlyIssueOrder) {
+      key = fmt::format("{} {}", access.state->operation(access.operation).accumulator,
+                        access.state->operation(c.earlier.operation).accumulator);
+    } else {
+      key = source_key(*program_, access.step) + ' ' + source_key(*program_, c.earlier.step);
+    }
+    findings_.add(rule, strict_only ? Severity::kAdvice : Severity::kError, key,
+                  [&] { return sentence(access, c); });
+  }
+  conflicts_.clear();
+}
+
+std::string Races::sentence(const Access& access, const Conflict& c) const {
+  const std::string where = c.space == Space::kTensor   ? tensor_place(c.first, c.last, c.lanes)
+                            : c.space == Space::kShared ? shared_place(c.first, c.last)
+                                                        : global_place(c.first, c.last);
+  const OperationState* mine = access.operation == 0 ? nullptr : &access.state->operation(access.operation);
+  const std::string who =
+      mine != nullptr ? operation_words(*mine) : lanes_words(access.view.first, access.view.lanes);
+  const std::string cta = cta_words(*access.state->cta);
+  const std::string here = fmt::format("{} {} {} ({})", who, access.writes ? "writes" : "reads", where,
+                                       step_words(*program_, *access.step));
+  if (c.uninitialised) {
+    return fmt::format("{}: {}, where nothing has been written since the CTA began{}.", cta, here,
+                       c.space == Space::kTensor ? " or the columns were allocated" : "");
+  }
+  if (c.on_mbarrier) {
+    return fmt::format("{}: {}, an mbarrier in use; mbarrier.inval must come first.", cta, here);
+  }
+  const bool same_cta = c.earlier.cta == access.state->number;
+  const OperationState* other =
+      c.earlier.operation == 0 || !same_cta ? nullptr : &access.state->operation(c.earlier.operation);
+  const std::string they = other != nullptr ? operation_words(*other)
+                           : same_cta       ? lanes_words(c.earlier.first, c.earlier.lanes)
+                                            : fmt::format("CTA number {}", c.earlier.cta);
+  const std::string before = fmt::format("{} {} them ({})", they, c.earlier_writes ? "writes" : "reads",
+                                         step_words(*program_, *c.earlier.step));
+  switch (c.order) {
+    case Order::kNotProxied:
+      return fmt::format(
+          "{}: {} through the asynchronous proxy, and {} through the generic one; they are in order, but no "
+          "fence.proxy.async stands between. The writer needs one before its signal.",
+          cta, here, before);
+    case Order::kNotFenced:
+      return fmt::format(
+          "{}: {}, and {}; they are in order by a synchronisation that lacks "
+          "tcgen05.fence::before_thread_sync in "
+          "front of it or tcgen05.fence::after_thread_sync behind it.",
+          cta, here, before);
+    case Order::kOnlyIssueOrder:
+      return fmt::format(
+          "{}: {}, and {}; only the order of issue keeps them apart, which the ISA promises for products of "
+          "one "
+          "accumulator and shape. A commit and a wait on it would order them.",
+          cta, here, before);
+    default:
+      return fmt::format("{}: {}, and {}; nothing orders the two. {}", cta, here, before,
+                         remedy(mine, other, c.earlier_writes, c.earlier.first == access.view.first));
+  }
+}
+
+}  // namespace flashback::emulator::checking

@@ -1,0 +1,72 @@
+// Accesses that nothing orders. ISA 8.7.1 (conflict and data races), 8.9.5 (causality order), 8.6 (proxies),
+// 9.7.16.6 (tensor memory).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emulator/check/cta_state.h"
+#include "emulator/check/finding.h"
+
+namespace flashback::emulator::checking {
+
+enum class Space : std::uint8_t { kShared, kGlobal, kTensor };
+
+// An access as the rules see it.
+struct Access {
+  CtaState* state = nullptr;  // whose warps or operations
+  const Step* step = nullptr;
+  View view;
+  std::uint32_t operation = 0;  // 1 + place in state->operations; 0: the lanes of the view
+  bool reads = false, writes = false;
+  bool strong = false;
+  bool async_proxy = false;
+};
+
+class Races {
+ public:
+  explicit Races(Findings& findings) : findings_(findings) {}
+  void begin_launch(const Program& program, bool strict) {
+    program_ = &program;
+    strict_ = strict;
+    global_.clear();
+  }
+
+  // `owner`: of the shared or tensor memory.
+  void bytes(const Access& access, CtaState* owner, std::uint64_t begin, std::uint64_t count);
+  void columns(const Access& access, CtaState& owner, std::uint32_t first, std::uint32_t count,
+               const LaneMask (&lanes)[4]);
+  // Makes known what the accesses since the last call were in conflict with.
+  void report(const Access& access);
+
+ private:
+  enum class Order : std::uint8_t {
+    kOrdered,
+    kUnordered,
+    kNotProxied,      // ordered, without fence.proxy.async
+    kNotFenced,       // ordered, without the fences of tcgen05: strict
+    kOnlyIssueOrder,  // products of other accumulators: strict
+  };
+  struct Conflict {
+    Order order;
+    bool uninitialised = false, earlier_writes = false, on_mbarrier = false;
+    Record earlier;
+    Space space;
+    std::uint64_t first, last;  // bytes or columns
+    LaneMask lanes[4];
+  };
+
+  void piece(const Access& access, Piece& piece, std::uint32_t part, Space space, std::uint64_t place);
+  Order order(const Record& earlier, bool earlier_writes, const Access& access, Space space) const;
+  void note(const Conflict& conflict, std::uint32_t part, std::uint64_t place);
+  std::string sentence(const Access& access, const Conflict& conflict) const;
+
+  Findings& findings_;
+  const Program* program_ = nullptr;
+  bool strict_ = false;
+  GlobalShadow global_;
+  std::vector<Conflict> conflicts_;
+};
+
+}  // namespace flashback::emulator::checking

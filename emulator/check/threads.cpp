@@ -1,0 +1,102 @@
+#include "emulator/check/threads.h"
+
+namespace flashback::emulator::checking {
+
+void Threads::reset(Agent first, LaneMask lanes) {
+  first_ = first;
+  now_ = 1;
+  strands_.assign(1, {lanes, std::make_shared<Knowledge>()});
+}
+
+void Threads::cut(LaneMask lanes) {
+  for (std::size_t s = 0, count = strands_.size(); s < count; ++s) {
+    const LaneMask inside = strands_[s].lanes & lanes, outside = strands_[s].lanes & ~lanes;
+    if (inside == 0 || outside == 0) continue;
+    strands_[s].lanes = inside;
+    strands_.push_back({outside, strands_[s].known});
+  }
+}
+
+void Threads::synchronise(LaneMask lanes) {
+  auto all = std::make_shared<Knowledge>();
+  LaneMask met = 0;
+  std::erase_if(strands_, [&](Strand& strand) {
+    const LaneMask inside = strand.lanes & lanes;
+    if (inside == 0) return false;
+    met |= inside;
+    all->join(*strand.known);
+    all->gained.join(strand.known->gained);
+    all->fenced.join(strand.known->fenced);
+    strand.lanes &= ~lanes;
+    return strand.lanes == 0;
+  });
+  all->ordered.raise(first_, met, now_);
+  strands_.push_back({met, std::move(all)});
+  ++now_;
+}
+
+void Threads::release(LaneMask lanes, Knowledge* to, bool relaxed) {
+  each_known(lanes, [&](const std::shared_ptr<Knowledge>& known, LaneMask of_it) {
+    if (relaxed) {
+      to->join_tensor(*known);
+      return;
+    }
+    to->join(*known);
+    to->ordered.raise(first_, of_it, now_);
+  });
+  ++now_;
+}
+
+void Threads::acquire(LaneMask lanes, const Knowledge& from, bool relaxed) {
+  each_strand(lanes, [&](Strand& strand) {
+    if (relaxed) {
+      strand.change().join_tensor(from);
+    } else {
+      strand.change().join(from);
+    }
+  });
+}
+
+View Threads::issue(LaneMask lanes) {
+  cut(lanes);
+  View view{nullptr, first_, lanes, now_};
+  for (const Strand& strand : strands_) {
+    if ((strand.lanes & lanes) == 0) continue;
+    if (view.known == nullptr) {
+      view.known = strand.known;
+    } else {  // several lanes together: what all of them know is more than each one does
+      auto both = std::make_shared<Knowledge>(*view.known);
+      both->join(*strand.known);
+      view.known = std::move(both);
+    }
+  }
+  ++now_;
+  return view;
+}
+
+void Threads::fence_proxy(LaneMask lanes) {
+  each_strand(lanes, [&](Strand& strand) {
+    Knowledge& known = strand.change();
+    known.proxied.join(known.ordered);
+    known.proxied.raise(first_, strand.lanes, now_);
+  });
+  ++now_;
+}
+
+void Threads::fence_before_sync(LaneMask lanes) {
+  each_strand(lanes, [&](Strand& strand) {
+    Knowledge& known = strand.change();
+    known.published.join(known.fenced);
+    known.published.raise(first_, strand.lanes, now_);
+  });
+  ++now_;
+}
+
+void Threads::fence_after_sync(LaneMask lanes) {
+  each_strand(lanes, [&](Strand& strand) {
+    Knowledge& known = strand.change();
+    known.fenced.join(known.gained);
+  });
+}
+
+}  // namespace flashback::emulator::checking
