@@ -31,7 +31,8 @@ struct Knowledge {
 // it changes.
 struct Strand {
   LaneMask lanes = 0;
-  std::shared_ptr<Knowledge> known;
+  std::shared_ptr<Knowledge> known;  // of others, and of these lanes up to where they last met
+  Time fenced_at = 0;                // each lane's own last tcgen05.fence::before_thread_sync
 
   Knowledge& change() {
     if (known.use_count() > 1) known = std::make_shared<Knowledge>(*known);

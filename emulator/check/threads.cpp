@@ -5,7 +5,7 @@ namespace flashback::emulator::checking {
 void Threads::reset(Agent first, LaneMask lanes) {
   first_ = first;
   now_ = 1;
-  strands_.assign(1, {lanes, std::make_shared<Knowledge>()});
+  strands_.assign(1, {lanes, std::make_shared<Knowledge>(), 0});
 }
 
 void Threads::cut(LaneMask lanes) {
@@ -13,7 +13,7 @@ void Threads::cut(LaneMask lanes) {
     const LaneMask inside = strands_[s].lanes & lanes, outside = strands_[s].lanes & ~lanes;
     if (inside == 0 || outside == 0) continue;
     strands_[s].lanes = inside;
-    strands_.push_back({outside, strands_[s].known});
+    strands_.push_back({outside, strands_[s].known, strands_[s].fenced_at});
   }
 }
 
@@ -27,23 +27,28 @@ void Threads::synchronise(LaneMask lanes) {
     all->join(*strand.known);
     all->gained.join(strand.known->gained);
     all->fenced.join(strand.known->fenced);
+    if (strand.fenced_at != 0) all->published.raise(first_, inside, strand.fenced_at);
     strand.lanes &= ~lanes;
     return strand.lanes == 0;
   });
   all->ordered.raise(first_, met, now_);
-  strands_.push_back({met, std::move(all)});
+  all->gained.join(all->published);
+  strands_.push_back({met, std::move(all), 0});
   ++now_;
 }
 
 void Threads::release(LaneMask lanes, Knowledge* to, bool relaxed) {
-  each_known(lanes, [&](const std::shared_ptr<Knowledge>& known, LaneMask of_it) {
+  for (const Strand& strand : strands_) {
+    const LaneMask inside = strand.lanes & lanes;
+    if (inside == 0) continue;
+    if (strand.fenced_at != 0) to->published.raise(first_, inside, strand.fenced_at);
     if (relaxed) {
-      to->join_tensor(*known);
-      return;
+      to->join_tensor(*strand.known);
+    } else {
+      to->join(*strand.known);
+      to->ordered.raise(first_, inside, now_);
     }
-    to->join(*known);
-    to->ordered.raise(first_, of_it, now_);
-  });
+  }
   ++now_;
 }
 
@@ -87,7 +92,7 @@ void Threads::fence_before_sync(LaneMask lanes) {
   each_strand(lanes, [&](Strand& strand) {
     Knowledge& known = strand.change();
     known.published.join(known.fenced);
-    known.published.raise(first_, strand.lanes, now_);
+    strand.fenced_at = now_;
   });
   ++now_;
 }
