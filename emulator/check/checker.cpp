@@ -69,19 +69,14 @@ void Checker::cta_ended(const Cta& cta) {
   const bool whole = state.ended_warps == state.warps.size();  // else a fault ended it
   state.ended_warps = 0;
   if (!whole) return;
-  Time known_products = 0;
   Clock known;
   for (const WarpState& warp : state.warps) {
     warp.threads.each_known(kAllLanes,
                             [&](const std::shared_ptr<Knowledge>& k, LaneMask) { known.join(k->ordered); });
   }
-  known_products = known.at(state.tensor_core());
+  // A product is known to be over where its columns are freed.
   for (const OperationState& operation : state.operations) {
-    const bool is_open = operation.kind == Kind::kProduct ? operation.time > known_products
-                         : operation.kind == Kind::kBulkLoad
-                             ? operation.time == 0 || known.at(operation.agent) < operation.time
-                             : false;
-    if (!is_open) continue;
+    if (operation.kind != Kind::kBulkLoad || known.at(operation.agent) >= operation.time) continue;
     findings_.add("exit", Severity::kError, source_key(*program_, operation.step), [&] {
       return fmt::format("{}: {} ({}) is under way when the CTA exits: no thread has waited for its end.",
                          cta_words(cta), operation_words(operation), step_words(*program_, *operation.step));
@@ -257,6 +252,7 @@ Access Checker::operation_access(std::uint64_t operation, Use use) {
 
 void Checker::accessed(const OperationAccess& bytes) {
   Access access = operation_access(bytes.operation, bytes.use);
+  access.view.lanes &= bytes.lanes;
   OperationState& mine = access.state->operation(access.operation);
   if (mine.kind == Kind::kBulkReduce && bytes.use == Use::kReadWrite) {
     access.reads = false;

@@ -22,6 +22,20 @@ std::uint32_t bits_of(std::uint32_t from, std::uint32_t to) {  // [from, to) of 
   return static_cast<std::uint32_t>((std::uint64_t{1} << to) - (std::uint64_t{1} << from));
 }
 
+// What would order the two. Null: lanes, not an operation. An operation may have been issued before an access
+// that is on record earlier.
+std::string remedy(const Access& access, const OperationState* mine, const Record& earlier,
+                   const OperationState* other, bool earlier_writes) {
+  const bool same_warp = earlier.first == access.view.first;
+  const bool issued_before = mine != nullptr && other != nullptr && access.operation < earlier.operation;
+  if (other != nullptr && !issued_before) return end_words(other->kind, earlier_writes, same_warp);
+  if (issued_before || (mine != nullptr && same_warp && earlier.time >= access.view.now)) {
+    return end_words(mine->kind, access.writes, same_warp);
+  }
+  if (same_warp && mine == nullptr) return "bar.warp.sync between them would.";
+  return "An arrival behind the first (its warp in step before that) that the second waits for would.";
+}
+
 bool is_generic(Operation::Kind kind) {
   return kind == Operation::Kind::kCopy;
 }
@@ -43,8 +57,8 @@ Races::Order Races::order(const Record& earlier, bool earlier_writes, const Acce
     if (operation.time != 0 && clock.at(operation.agent) >= operation.time) return true;
     const Time ended = earlier_writes ? operation.ended : operation.read_ended;
     if (ended == 0) return false;
-    if (!exempt) return clock.behind(operation.first, operation.lanes, ended) == 0;
-    return unknown(clock, access, operation.first, operation.lanes, ended, tensor) == 0;
+    if (!exempt) return clock.behind(earlier.first, earlier.lanes, ended) == 0;
+    return unknown(clock, access, earlier.first, earlier.lanes, ended, tensor) == 0;
   };
 
   const bool ordered = covered(known.ordered, true);
@@ -273,7 +287,7 @@ std::string Races::sentence(const Access& access, const Conflict& c) const {
           cta, here, before);
     default:
       return fmt::format("{}: {}, and {}; nothing orders the two. {}", cta, here, before,
-                         remedy(mine, other, c.earlier_writes, c.earlier.first == access.view.first));
+                         remedy(access, mine, c.earlier, other, c.earlier_writes));
   }
 }
 

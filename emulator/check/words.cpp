@@ -80,22 +80,14 @@ std::string source_key(const Program& program, const Step* step) {
   }
 }
 
-std::string remedy(const OperationState* later, const OperationState* earlier, bool earlier_writes,
-                   bool same_warp) {
-  if (earlier == nullptr) {
-    if (same_warp && later == nullptr) return "bar.warp.sync between them would.";
-    return "An arrival of the first after its access (its warp in step before that), and a wait of the "
-           "second, "
-           "would.";
-  }
-  switch (earlier->kind) {
+std::string end_words(Operation::Kind kind, bool writes, bool same_warp) {
+  switch (kind) {
     case Operation::Kind::kBulkLoad:
       return "A wait for the mbarrier phase that the load completes would.";
     case Operation::Kind::kBulkStore:
     case Operation::Kind::kBulkReduce:
-      return earlier_writes
-                 ? "A cp.async.bulk.wait_group by the thread that issued it would."
-                 : "A cp.async.bulk.wait_group.read by the thread that issued it, and a barrier, would.";
+      return writes ? "A cp.async.bulk.wait_group by the thread that issued it would."
+                    : "A cp.async.bulk.wait_group.read by the thread that issued it, and a barrier, would.";
     case Operation::Kind::kCopy:
     case Operation::Kind::kCopyArrival:
       return "A cp.async.wait_group by the threads that issued it, or their cp.async.mbarrier.arrive, would.";

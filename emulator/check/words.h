@@ -19,8 +19,7 @@ std::string tensor_place(std::uint64_t first, std::uint64_t last, const LaneMask
 std::string mbarrier_words(std::uint32_t address);
 // Tells steps apart by the CUDA lines they come from, or by their PTX line where those are unknown.
 std::string source_key(const Program& program, const Step* step);
-// What would order an earlier access before a later one. Null: lanes, not an operation.
-std::string remedy(const OperationState* later, const OperationState* earlier, bool earlier_writes,
-                   bool same_warp);
+// How the end of an operation becomes known, in its own warp or in another.
+std::string end_words(Operation::Kind kind, bool writes, bool same_warp);
 
 }  // namespace flashback::emulator::checking

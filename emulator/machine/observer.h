@@ -61,6 +61,7 @@ struct OperationAccess {
   const Cta* owner = nullptr;  // of the shared memory; null: global memory
   Use use = Use::kRead;
   std::span<const ByteRange> ranges;
+  LaneMask lanes = kAllLanes;  // for which of the lanes that issued it
 };
 
 // An operation accesses tensor memory; kReadWrite reads and overwrites.

@@ -100,10 +100,10 @@ void tell_elements(Cta& cta, const ElementCopies& copies) {
   for (LaneMask rest = copies.mask; rest != 0 && !copies.is_arrival; rest &= rest - 1) {
     const int l = std::countr_zero(rest);
     shared.add(copies.shared[l], copies.bytes);
+    shared.tell(observer, copies.by.operation, &cta, Use::kWrite, LaneMask{1} << l);
     global.add(copies.global[l], copies.from_bytes[l]);
+    global.tell(observer, copies.by.operation, nullptr, Use::kRead, LaneMask{1} << l);
   }
-  shared.tell(observer, copies.by.operation, &cta, Use::kWrite);
-  global.tell(observer, copies.by.operation, nullptr, Use::kRead);
   observer.ended(copies.by.operation);
 }
 

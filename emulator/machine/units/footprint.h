@@ -24,8 +24,9 @@ class Footprint {
   // The chunks of an operand, line by line. Within a line a swizzle exchanges neighbours.
   void add_operand(const OperandDescriptor& descriptor, bool mn_major, int lines, int chunks);
   // `owner`: of shared memory; null: global memory.
-  void tell(Observer& observer, std::uint64_t operation, const Cta* owner, Use use) {
-    if (!ranges_.empty()) observer.accessed(OperationAccess{operation, owner, use, ranges_});
+  void tell(Observer& observer, std::uint64_t operation, const Cta* owner, Use use,
+            LaneMask lanes = kAllLanes) {
+    if (!ranges_.empty()) observer.accessed(OperationAccess{operation, owner, use, ranges_, lanes});
     ranges_.clear();
   }
 

@@ -1,0 +1,440 @@
+// Each rule on a text that breaks it and on its twin that does not: the lines that end in `//+` belong to the
+// twin only, those that end in `//-` to the broken text only.
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "emulator/check/checker.h"
+#include "tests/emulator/machine/ptx_bench.h"
+
+namespace flashback::emulator::checking {
+namespace {
+
+using testing::module_of;
+using testing::PtxBench;
+
+struct Rule {
+  const char* name;
+  const char* rule;      // of the finding
+  const char* sentence;  // a part of it
+  std::uint32_t threads;
+  const char* text;
+  bool strict = false;
+  std::uint32_t ctas = 1;
+};
+
+// %g: 4096 bytes of global memory; %s: shared memory; %t: the thread; %w: its warp; %l: its lane.
+// %first: thread 0; %w0, %w1: warps 0 and 1.
+constexpr const char* kBegin = R"(
+.reg .b64 %g, %q<8>;
+.reg .b32 %s, %t, %w, %l, %c, %r<8>;
+.reg .f32 %f<8>;
+.reg .pred %p, %first, %w0, %w1, %l0;
+ld.param.u64 %g, [p];
+mov.u32 %s, dynamic;
+mov.u32 %t, %tid.x;
+mov.u32 %l, %laneid;
+mov.u32 %c, %ctaid.x;
+shr.u32 %w, %t, 5;
+setp.eq.u32 %first, %t, 0;
+setp.eq.u32 %l0, %l, 0;
+setp.eq.u32 %w0, %w, 0;
+setp.eq.u32 %w1, %w, 1;
+shl.b32 %r0, %t, 2;
+add.u32 %r0, %r0, %s;
+)";
+
+std::string text_of(const Rule& rule, bool twin) {
+  std::istringstream lines(rule.text);
+  std::string text = kBegin, line;
+  while (std::getline(lines, line)) {
+    const bool only_twin = line.ends_with("//+"), only_broken = line.ends_with("//-");
+    if ((only_twin && !twin) || (only_broken && twin)) continue;
+    text += line + "\n";
+  }
+  return module_of(8, text, ".maxntid 512");
+}
+
+std::vector<Finding> check(const Rule& rule, bool twin, Completion completion) {
+  Checker checker(rule.strict);
+  MachineOptions options;
+  options.observer = &checker;
+  options.schedule.completion = completion;
+  PtxBench bench(options);
+  const Address memory = bench.upload(std::vector<std::byte>(4096));
+  const Status status =
+      bench.run(text_of(rule, twin), memory, {rule.threads, 1, 1}, {rule.ctas, 1, 1}, 32768);
+  if (rule.rule != std::string("deadlock")) {
+    EXPECT_TRUE(status.ok()) << status.sentence();
+  }
+  return checker.findings();
+}
+
+class Rules : public ::testing::TestWithParam<Rule> {};
+
+TEST_P(Rules, FlagTheBrokenTextAndNotItsTwin) {
+  const Rule& rule = GetParam();
+  for (const Completion completion : {Completion::kEager, Completion::kLazy}) {
+    const std::vector<Finding> found = check(rule, false, completion);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].rule, rule.rule);
+    EXPECT_NE(found[0].sentence.find(rule.sentence), std::string::npos) << found[0].sentence;
+    EXPECT_EQ(found[0].severity, rule.strict ? Severity::kAdvice : Severity::kError);
+    for (const Finding& finding : check(rule, true, completion)) {
+      ADD_FAILURE() << "in the twin: " << finding.rule << ": " << finding.sentence;
+    }
+  }
+}
+
+#define TENSOR_BEGIN                                                       \
+  "@!%w0 bra ALLOCATED;\n"                                                 \
+  "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%s+16], 64;\n" \
+  "ALLOCATED:\n"                                                           \
+  "@%first mbarrier.init.shared::cta.b64 [%s], 1;\n"                       \
+  "tcgen05.fence::before_thread_sync;\n"                                   \
+  "bar.sync 0;\n"                                                          \
+  "tcgen05.fence::after_thread_sync;\n"                                    \
+  "ld.shared.u32 %r1, [%s+16];\n"
+#define TENSOR_END                                           \
+  "tcgen05.fence::before_thread_sync;\n"                     \
+  "bar.sync 0;\n"                                            \
+  "tcgen05.fence::after_thread_sync;\n"                      \
+  "@!%w0 bra END;\n"                                         \
+  "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 64;\n" \
+  "END:\n"
+// Operands of 64 x 16 and 8 x 16 elements at 4096, whose two halves along K are the same kilobyte, stored by
+// 64 threads; %q1 is their descriptor, %r2 the instruction's. M = 64, N = 8.
+#define OPERANDS             \
+  "add.u32 %r3, %s, 4096;\n" \
+  "shl.b32 %r4, %t, 4;\n"    \
+  "add.u32 %r4, %r4, %r3;\n" \
+  "mov.b32 %r5, 0;\n"        \
+  "st.shared.v4.b32 [%r4], {%r5, %r5, %r5, %r5};\n"
+#define DESCRIPTOR                         \
+  "cvt.u64.u32 %q1, %r3;\n"                \
+  "shr.u64 %q1, %q1, 4;\n"                 \
+  "or.b64 %q1, %q1, 0x0000400800000000;\n" \
+  "mov.b32 %r2, 0x04020490;\n"             \
+  "setp.ne.u32 %p, 0, 0;\n"
+#define WAIT(parity) "mbarrier.try_wait.parity.shared::cta.b64 %p, [%s], " #parity ";"
+
+constexpr Rule kRules[] = {
+    {"WarpsOnSharedMemory", "race", "nothing orders the two", 64, R"(
+@%w0 st.shared.u32 [%r0], 1;
+bar.sync 0; //+
+@%w1 ld.shared.u32 %r1, [%r0-128];
+bar.sync 0; //-
+)"},
+    {"LanesOfAWarpThatStaysTogether", "race", "bar.warp.sync", 32, R"(
+st.shared.u32 [%r0], 1;
+bar.warp.sync -1; //+
+xor.b32 %r1, %r0, 4;
+ld.shared.u32 %r2, [%r1];
+)"},
+    {"AnArrivalOfOneLaneForItsWarp", "race", "(lanes 1 to 31)", 64, R"(
+@%first mbarrier.init.shared::cta.b64 [%s+512], 1;
+bar.sync 0;
+@%w1 bra SECOND;
+st.shared.u32 [%r0], 1;
+bar.warp.sync -1; //+
+@%l0 mbarrier.arrive.shared::cta.b64 _, [%s+512];
+bra.uni END;
+SECOND:
+mbarrier.try_wait.parity.shared::cta.b64 %p, [%s+512], 0;
+ld.shared.u32 %r2, [%r0-128];
+END:
+)"},
+    {"CtasOnGlobalMemory", "race", "CTA number 0", 32, R"(
+cvt.u64.u32 %q1, %t;
+shl.b64 %q1, %q1, 2;
+cvt.u64.u32 %q2, %c; //+
+shl.b64 %q2, %q2, 7; //+
+add.u64 %q1, %q1, %q2; //+
+add.u64 %q1, %q1, %g;
+st.global.u32 [%q1], %t;
+)",
+     false, 2},
+    {"ReductionsAgainstAStore", "race", "nothing orders the two", 64, R"(
+@%w0 red.global.add.u32 [%g], 1;
+@%w1 red.global.add.u32 [%g], 1; //+
+setp.eq.u32 %p, %t, 32; //-
+@%p st.global.u32 [%g], 1; //-
+)"},
+    {"ReadingBeforeABulkLoadIsOver", "race", "mbarrier phase", 32, R"(
+@%first mbarrier.init.shared::cta.b64 [%s], 1;
+bar.warp.sync -1;
+st.shared.u32 [%r0+256], 0;
+fence.proxy.async.shared::cta;
+bar.warp.sync -1;
+@!%first bra LOADED;
+mbarrier.arrive.expect_tx.shared::cta.b64 _, [%s], 128;
+add.u32 %r1, %s, 256;
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%g], 128, [%s];
+LOADED:
+mbarrier.try_wait.parity.shared::cta.b64 %p, [%s], 0; //+
+ld.shared.u32 %r2, [%r0+256];
+mbarrier.try_wait.parity.shared::cta.b64 %p, [%s], 0; //-
+)"},
+    {"AStoreThatTheAsynchronousProxyDoesNotSee", "proxy", "fence.proxy.async", 32, R"(
+st.shared.u32 [%r0], 1;
+fence.proxy.async.shared::cta; //+
+bar.warp.sync -1;
+@!%first bra END;
+cp.async.bulk.global.shared::cta.bulk_group [%g], [%s], 128;
+cp.async.bulk.commit_group;
+cp.async.bulk.wait_group 0;
+END:
+)"},
+    {"OverwritingTheSourceOfABulkStore", "race", "wait_group.read", 32, R"(
+st.shared.u32 [%r0], 1;
+fence.proxy.async.shared::cta;
+bar.warp.sync -1;
+@!%first bra STORED;
+cp.async.bulk.global.shared::cta.bulk_group [%g], [%s], 128;
+cp.async.bulk.commit_group;
+cp.async.bulk.wait_group.read 0; //+
+STORED:
+bar.warp.sync -1;
+st.shared.u32 [%r0], 2;
+@%first cp.async.bulk.wait_group 0;
+)"},
+    {"ReadingBeforeACopyIsOver", "race", "cp.async.wait_group", 32, R"(
+st.shared.u32 [%r0], 0;
+cp.async.ca.shared.global [%r0], [%g], 4;
+cp.async.commit_group;
+cp.async.wait_group 0; //+
+ld.shared.u32 %r1, [%r0];
+cp.async.wait_group 0; //-
+)"},
+    {"ReadingWhatNobodyWrote", "uninitialised", "nothing has been written", 32, R"(
+st.shared.u32 [%r0], 1; //+
+ld.shared.u32 %r1, [%r0];
+)"},
+    {"TensorMemoryThatNobodyWrote", "uninitialised", "tensor memory", 32, TENSOR_BEGIN R"(
+tcgen05.st.sync.aligned.32x32b.x1.b32 [%r1], {%t}; //+
+tcgen05.wait::st.sync.aligned; //+
+tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%r1];
+tcgen05.wait::ld.sync.aligned;
+)" TENSOR_END},
+    {"ALoadBeforeTheStoreIsOver", "tensor-race", "tcgen05.wait::st would", 32, TENSOR_BEGIN R"(
+tcgen05.st.sync.aligned.32x32b.x1.b32 [%r1], {%t};
+tcgen05.wait::st.sync.aligned; //+
+tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%r1];
+tcgen05.wait::ld.sync.aligned;
+tcgen05.wait::st.sync.aligned; //-
+)" TENSOR_END},
+    {"AStoreOverALoadUnderWay", "tensor-race", "tcgen05.wait::ld would", 32, TENSOR_BEGIN R"(
+tcgen05.st.sync.aligned.32x32b.x1.b32 [%r1], {%t};
+tcgen05.wait::st.sync.aligned;
+tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%r1];
+tcgen05.wait::ld.sync.aligned; //+
+tcgen05.st.sync.aligned.32x32b.x1.b32 [%r1], {%t};
+tcgen05.wait::st.sync.aligned;
+tcgen05.wait::ld.sync.aligned; //-
+)" TENSOR_END},
+    // The use of a register is the end of its load, without a wait.
+    {"AStoreOverALoadWhoseRegisterIsNotUsed", "tensor-race", "tcgen05.wait::ld would", 32, TENSOR_BEGIN R"(
+tcgen05.st.sync.aligned.32x32b.x1.b32 [%r1], {%t};
+tcgen05.wait::st.sync.aligned;
+tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%r1];
+add.u32 %r3, %r2, 1; //+
+tcgen05.st.sync.aligned.32x32b.x1.b32 [%r1], {%t};
+tcgen05.wait::st.sync.aligned;
+tcgen05.wait::ld.sync.aligned;
+)" TENSOR_END},
+    {"WarpsOfOneQuarter", "tensor-race", "nothing orders the two", 160, TENSOR_BEGIN R"(
+@!%w0 bra READ;
+tcgen05.st.sync.aligned.32x32b.x1.b32 [%r1], {%t};
+tcgen05.wait::st.sync.aligned;
+tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%r1];
+tcgen05.wait::ld.sync.aligned;
+READ:
+bar.sync 1, 160; //+
+setp.eq.u32 %p, %w, 4;
+@!%p bra WRITTEN;
+tcgen05.st.sync.aligned.32x32b.x1.b32 [%r1], {%t};
+tcgen05.wait::st.sync.aligned;
+WRITTEN:
+)" TENSOR_END},
+    {"FreeingWhatOthersRead", "tensor-race", "tcgen05.dealloc", 160, TENSOR_BEGIN R"(
+setp.eq.u32 %p, %w, 4;
+@!%p bra READ;
+tcgen05.st.sync.aligned.32x32b.x1.b32 [%r1], {%t};
+tcgen05.wait::st.sync.aligned;
+READ:
+bar.sync 0; //+
+@!%w0 bra END;
+tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 64;
+END:
+)"},
+    {"ReadingAProductBeforeItsCommit", "tensor-race", "A tcgen05.commit behind it", 64,
+     TENSOR_BEGIN OPERANDS R"(
+@!%w0 bra STORED;
+tcgen05.st.sync.aligned.32x32b.x1.b32 [%r1], {%t};
+tcgen05.wait::st.sync.aligned;
+STORED:
+fence.proxy.async.shared::cta;
+bar.sync 0;
+)" DESCRIPTOR R"(
+@!%first bra ISSUED;
+tcgen05.mma.cta_group::1.kind::f16 [%r1], %q1, %q1, %r2, %p;
+tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%s];
+ISSUED:
+)" WAIT(0) "//+\n"
+           R"(
+tcgen05.fence::after_thread_sync;
+@!%w0 bra READ;
+tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r4}, [%r1];
+tcgen05.wait::ld.sync.aligned;
+READ:
+)" WAIT(0) "\n" TENSOR_END},
+    {"OperandsThatTheTensorCoreDoesNotSee", "proxy", "fence.proxy.async", 64, TENSOR_BEGIN OPERANDS R"(
+fence.proxy.async.shared::cta; //+
+bar.sync 0;
+)" DESCRIPTOR R"(
+@!%first bra ISSUED;
+tcgen05.mma.cta_group::1.kind::f16 [%r1], %q1, %q1, %r2, %p;
+tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%s];
+ISSUED:
+)" WAIT(0) "\n" TENSOR_END},
+    {"OperandsOverwrittenUnderAProduct", "race", "A tcgen05.commit behind it", 64,
+     TENSOR_BEGIN OPERANDS R"(
+fence.proxy.async.shared::cta;
+bar.sync 0;
+)" DESCRIPTOR R"(
+@!%first bra ISSUED;
+tcgen05.mma.cta_group::1.kind::f16 [%r1], %q1, %q1, %r2, %p;
+tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%s];
+ISSUED:
+)" WAIT(0) "//+\n"
+           R"(
+st.shared.u32 [%r0+4096], 0;
+)" WAIT(0) "\n" TENSOR_END},
+    {"ABulkLoadThatNobodyWaitsFor", "exit", "under way when the CTA exits", 32, R"(
+@%first mbarrier.init.shared::cta.b64 [%s], 1;
+bar.warp.sync -1;
+@!%first bra END;
+mbarrier.arrive.expect_tx.shared::cta.b64 _, [%s], 128;
+add.u32 %r1, %s, 256;
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%g], 128, [%s];
+mbarrier.try_wait.parity.shared::cta.b64 %p, [%s], 0; //+
+END:
+)"},
+    {"AnMbarrierUsedBeforeItsInitialisationIsKnown", "mbarrier", "A barrier of the CTA", 64, R"(
+@%first mbarrier.init.shared::cta.b64 [%s], 1;
+bar.sync 0; //+
+setp.eq.u32 %p, %t, 32;
+@%p mbarrier.arrive.shared::cta.b64 _, [%s];
+)"},
+    {"AnMbarrierInitialisedTwice", "mbarrier", "mbarrier.inval must come first", 32, R"(
+@%first mbarrier.init.shared::cta.b64 [%s], 1;
+@%first mbarrier.inval.shared::cta.b64 [%s]; //+
+@%first mbarrier.init.shared::cta.b64 [%s], 1;
+)"},
+    {"AnMbarrierOverwritten", "mbarrier", "an mbarrier in use", 32, R"(
+@%first mbarrier.init.shared::cta.b64 [%s+8], 1;
+@%first st.shared.u32 [%s+8], 1; //-
+@%first st.shared.u32 [%s+16], 1; //+
+)"},
+    {"PhasesThatGoByUnseen", "mbarrier", "gone by", 32, R"(
+@!%first bra END;
+mbarrier.init.shared::cta.b64 [%s], 1;
+mbarrier.arrive.shared::cta.b64 _, [%s];
+mbarrier.try_wait.parity.shared::cta.b64 %p, [%s], 0;
+mbarrier.arrive.shared::cta.b64 _, [%s];
+mbarrier.try_wait.parity.shared::cta.b64 %p, [%s], 1; //+
+mbarrier.arrive.shared::cta.b64 _, [%s];
+mbarrier.try_wait.parity.shared::cta.b64 %p, [%s], 0; //+
+mbarrier.arrive.shared::cta.b64 _, [%s];
+mbarrier.try_wait.parity.shared::cta.b64 %p, [%s], 1;
+END:
+)"},
+    {"AWarpThatArrivesTwice", "barrier", "for the second time", 64, R"(
+@%w1 bra SECOND;
+bar.arrive 1, 64;
+bar.arrive 1, 64; //-
+bra.uni END;
+SECOND:
+bar.sync 1, 64; //+
+END:
+)"},
+    {"AnMbarrierThatNobodyCompletes", "deadlock", "of the 1 arrivals of this one it has those of nobody", 64,
+     R"(
+@%first mbarrier.init.shared::cta.b64 [%s], 1;
+bar.sync 0;
+@%first mbarrier.arrive.shared::cta.b64 _, [%s]; //+
+@%w1 bra WAIT;
+bra.uni END;
+WAIT:
+mbarrier.try_wait.parity.shared::cta.b64 %p, [%s], 0;
+END:
+)"},
+    // Tensor memory under relaxed arrivals: the fences of tcgen05 order it, and nothing else does.
+    {"ARelaxedArrivalWithoutFences", "tensor-race", "nothing orders the two", 160, TENSOR_BEGIN R"(
+setp.eq.u32 %p, %w, 4;
+@%p bra SECOND;
+@!%w0 bra DONE;
+tcgen05.st.sync.aligned.32x32b.x1.b32 [%r1], {%t};
+tcgen05.wait::st.sync.aligned;
+tcgen05.fence::before_thread_sync; //+
+bar.warp.sync -1;
+@%l0 mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [%s];
+bra.uni DONE;
+SECOND:
+mbarrier.try_wait.parity.relaxed.cta.shared::cta.b64 %p, [%s], 0;
+tcgen05.fence::after_thread_sync; //+
+tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%r1];
+tcgen05.wait::ld.sync.aligned;
+DONE:
+)" TENSOR_END},
+
+    // ---- strict
+    {"AnArrivalWithoutTheFencesOfTcgen05", "tensor-fence", "before_thread_sync", 160, TENSOR_BEGIN R"(
+setp.eq.u32 %p, %w, 4;
+@%p bra SECOND;
+@!%w0 bra DONE;
+tcgen05.st.sync.aligned.32x32b.x1.b32 [%r1], {%t};
+tcgen05.wait::st.sync.aligned;
+tcgen05.fence::before_thread_sync; //+
+bar.warp.sync -1;
+@%l0 mbarrier.arrive.shared::cta.b64 _, [%s];
+bra.uni DONE;
+SECOND:
+)" WAIT(0) R"(
+tcgen05.fence::after_thread_sync;
+tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%r1];
+tcgen05.wait::ld.sync.aligned;
+DONE:
+)" TENSOR_END,
+     true},
+    {"ProductsOfTwoAccumulators", "mma-order", "only the order of issue", 64, TENSOR_BEGIN OPERANDS R"(
+fence.proxy.async.shared::cta;
+bar.sync 0;
+)" DESCRIPTOR R"(
+@!%first bra ISSUED;
+tcgen05.mma.cta_group::1.kind::f16 [%r1], %q1, %q1, %r2, %p;
+add.u32 %r5, %r1, 4; //-
+add.u32 %r5, %r1, 8; //+
+tcgen05.mma.cta_group::1.kind::f16 [%r5], %q1, %q1, %r2, %p;
+tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%s];
+ISSUED:
+)" WAIT(0) "\n" TENSOR_END,
+     true},
+    {"ABulkStoreThatNobodyWaitsFor", "exit", "has not been waited for", 32, R"(
+st.shared.u32 [%r0], 1;
+fence.proxy.async.shared::cta;
+bar.warp.sync -1;
+@!%first bra END;
+cp.async.bulk.global.shared::cta.bulk_group [%g], [%s], 128;
+cp.async.bulk.commit_group;
+cp.async.bulk.wait_group.read 0; //+
+END:
+)",
+     true},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, Rules, ::testing::ValuesIn(kRules),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace flashback::emulator::checking
