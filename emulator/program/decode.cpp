@@ -352,8 +352,8 @@ class Decoder {
   Names& names_ = emitter_.names;
   MemoryLayout& layout_ = emitter_.layout;
   std::unique_ptr<Program> program_ = std::make_unique<Program>();
-  std::vector<const ptx::Function*> calls_;  // that the statements being taken belong to
-  std::set<std::string> provided_;           // opcodes of functions of the machine
+  std::vector<const ptx::Function*> calls_;   // that the statements being taken belong to
+  std::set<std::string> provided_;            // opcodes of functions of the machine
   std::vector<Program::SourceLine> inlined_;  // the calls that the source line lies in, and itself
 };
 
