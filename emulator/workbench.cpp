@@ -1,8 +1,6 @@
 #include "emulator/workbench.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstring>
@@ -10,6 +8,7 @@
 #include <mutex>
 
 #include "device/emulator.h"
+#include "emulator/machine/guarded_pages.h"
 #include "emulator/machine/loaded_module.h"
 #include "emulator/machine/units/tensor_map.h"
 
@@ -26,23 +25,18 @@ class Allocations final : public GlobalMemory {
   Allocations(const Allocations&) = delete;
   Allocations& operator=(const Allocations&) = delete;
 
-  // 0 when the host has no memory for it. New memory holds 0xff bytes: NaN in every floating-point format.
+  // 0 when the host has no memory for it.
   Address allocate(std::size_t bytes) {
-    void* mapping =
-        mmap(nullptr, mapped_bytes(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapping == MAP_FAILED) return 0;
-    auto* first = static_cast<std::byte*>(mapping);
-    mprotect(first, page(), PROT_NONE);
-    mprotect(first + mapped_bytes(bytes) - page(), page(), PROT_NONE);
-    std::memset(first + page(), 0xff, bytes);
-    const auto address = reinterpret_cast<Address>(first + page());
+    const std::byte* memory = map_guarded_pages(bytes);
+    if (memory == nullptr) return 0;
+    const auto address = reinterpret_cast<Address>(memory);
     ranges_.emplace(address, Range{address, address + bytes});
     return address;
   }
   void release(Address address) {
     const auto found = ranges_.find(address);
     if (found == ranges_.end()) return;
-    munmap(reinterpret_cast<std::byte*>(address) - page(), mapped_bytes(found->second.end - address));
+    unmap_guarded_pages(reinterpret_cast<std::byte*>(address), found->second.bytes());
     ranges_.erase(found);
   }
   Range range_of(Address address) const override {
@@ -53,14 +47,6 @@ class Allocations final : public GlobalMemory {
   }
 
  private:
-  static std::size_t page() {
-    static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    return bytes;
-  }
-  static std::size_t mapped_bytes(std::size_t bytes) {
-    return (bytes + page() - 1) / page() * page() + 2 * page();
-  }
-
   std::map<Address, Range> ranges_;
 };
 
@@ -82,7 +68,7 @@ class EmulatorWorkbench final : public Workbench {
       return invalid(fmt::format("{} is compiled for another architecture than the emulator was opened for",
                                  launch.image->name));
     }
-    LoadedModule* module;
+    LoadedModule* module = nullptr;
     if (Status loaded = load(launch.image->ptx, &module); !loaded.ok()) return loaded;
     return machine_.launch(*module, launch, allocations_);
   }

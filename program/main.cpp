@@ -16,6 +16,7 @@ constexpr const char* kExamples = R"(Examples:
   flashback plan backward --tmem aliased
   flashback list
   flashback bench --suite emulator
+  flashback emulate ./a_cuda_program
 
 Exit codes: 0 right, 1 a gradient is wrong, 2 usage or not supported, 3 internal.)";
 
@@ -54,6 +55,7 @@ ExitCode run_command(int argc, char** argv) {
   add_plan(flashback, &chosen);
   add_list(flashback, &chosen);
   add_bench(flashback, &chosen);
+  add_emulate(flashback, &chosen);
   try {
     flashback.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -14,5 +14,6 @@ void add_run(CLI::App& flashback, Action* chosen);
 void add_plan(CLI::App& flashback, Action* chosen);
 void add_list(CLI::App& flashback, Action* chosen);
 void add_bench(CLI::App& flashback, Action* chosen);
+void add_emulate(CLI::App& flashback, Action* chosen);
 
 }  // namespace flashback::program

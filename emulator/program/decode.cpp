@@ -67,7 +67,7 @@ class Decoder {
       symbol.parameter = &parameter;
       names_.declare(parameter.name, symbol);
     }
-    take(entry_.body);
+    take_entry();
     end_with_return();
     resolve_labels();
     return finish();
@@ -81,6 +81,22 @@ class Decoder {
     symbol.kind = Symbol::Kind::kVariable;
     symbol.variable = &variable;
     return names_.declare(name, symbol);
+  }
+
+  void take_entry() {
+    try {
+      take(entry_.body);
+    } catch (const DecodeError& error) {
+      throw DecodeError(error.what() + source_text());
+    }
+  }
+
+  // " (file.cu:45)", the line of CUDA source that is being decoded; empty when it is not known.
+  std::string source_text() const {
+    const Program::SourceLine source = emitter_.source;
+    if (source.line == 0 || source.file >= module_.files.size()) return "";
+    const std::string_view file = module_.files[source.file];
+    return fmt::format(" ({}:{})", file.substr(file.find_last_of('/') + 1), source.line);
   }
 
   void take(const std::vector<ptx::Statement>& body) {

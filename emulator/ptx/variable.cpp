@@ -17,7 +17,8 @@ struct Declared {
   std::uint32_t alignment = 0;  // 0: natural
 };
 
-// `.align 8 .v2 .f32` in any order, `.ptr .global .align 1` of a parameter's pointee left out.
+// `.align 8 .v2 .f32` in any order. Left out: `.ptr .global .align 1` of a parameter's pointee, and
+// `.attribute(.managed)`, as host and device share their memory here.
 Declared parse_type(Lexer& lexer) {
   Declared declared;
   std::uint32_t vector = 1;
@@ -31,6 +32,11 @@ Declared parse_type(Lexer& lexer) {
         Lexer::fail_at(at, fmt::format("the alignment {} is not a power of two up to 4096", bytes));
       }
       if (!pointee) declared.alignment = std::uint32_t(bytes);
+    } else if (word == ".attribute") {
+      lexer.expect('(', "an attribute");
+      const Position what = lexer.here();
+      if (lexer.directive("an attribute") != ".managed") Lexer::fail_at(what, "expected `.managed`");
+      lexer.expect(')', "an attribute");
     } else if (word == ".ptr") {
       pointee = true;
     } else if (word == ".v2" || word == ".v4") {

@@ -32,6 +32,8 @@ expect 1 quiet device/a.cpp 'void f() { exit(1); }'
 expect 0 quiet device/a.cpp 'void f(char* t) { snprintf(t, 4, "x"); }  // not printf("x")'
 expect 0 quiet emulator/a.cpp 'void f(Warp& warp) { warp.exit(3); execute::exit(warp); }'
 expect 0 quiet emulator/a.h 'struct Warp { void exit(int lanes); };'
+expect 0 quiet emulator/cuda/report.cpp 'void f() { fmt::print(stderr, "x"); }'
+expect 1 quiet emulator/cuda/reports.cpp 'void f() { fmt::print(stderr, "x"); }'
 expect 0 quiet program/a.cpp 'void f() { printf("x"); }'
 
 expect 1 public include/flashback/a.h 'class A;'

@@ -1,0 +1,56 @@
+#include "emulator/cuda/report.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <mutex>
+#include <set>
+
+#include "emulator/cuda/error.h"
+
+namespace flashback::emulator::cuda {
+namespace {
+
+void write(const std::string& sentence) {
+  std::fflush(stdout);  // what the program said before stands before
+  fmt::print(stderr, "flashback emulate: {}.\n", sentence);
+}
+
+class Failures {
+ public:
+  ~Failures() {
+    if (written_.empty()) return;
+    write(fmt::format("{} failure{} in this program's CUDA calls; the first: {}", written_.size(),
+                      written_.size() == 1 ? "" : "s", first_));
+  }
+  void add(const std::string& sentence) {
+    const std::lock_guard lock(mutex_);
+    if (!written_.insert(sentence).second) return;
+    if (first_.empty()) first_ = sentence;
+    write(sentence);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> written_;
+  std::string first_;
+};
+
+}  // namespace
+
+void report_failure(const std::string& sentence) {
+  static Failures failures;
+  failures.add(sentence);
+}
+
+void print(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+}  // namespace flashback::emulator::cuda
+
+int flashback_cuda_not_provided(const char* function) {
+  using namespace flashback::emulator::cuda;
+  report_failure(fmt::format("{} is not provided", function));
+  return static_cast<int>(Error::kNotSupported);
+}
