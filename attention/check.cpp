@@ -17,7 +17,7 @@
 namespace flashback {
 namespace {
 
-constexpr std::int64_t kMaxGrid = 65535;  // CTAs in y (heads) and z (batch)
+constexpr std::int64_t kMaxGrid = 65535;  // CTAs in y (heads) and, on Hopper, z (batch)
 // The kernels count rows in 32 bits, and add the lengths of both sides and the bounds of a window.
 constexpr std::int64_t kMaxRows = 1 << 30;
 constexpr std::int64_t kMaxStride = (1LL << 39) - 8;  // elements: a tensor map's strides are below 2^40 bytes
@@ -109,6 +109,20 @@ Status tickets(const Shape& shape) {
                   shape.batch, shape.kv_heads, shape.seqlen_k, kMost));
 }
 
+// Tiles of all sequences of one side are the CTAs of a grid's x, and in deterministic mode a counter runs
+// over those of all heads.
+Status grid_tiles(const char* argument, std::int64_t seqlen, const Sequences& sequences, const Problem& p) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t heads = p.deterministic ? p.shape.heads : 1;
+  const std::int64_t tiles = padded_tiles(seqlen, p.shape.batch, sequences, 128);
+  if (tiles <= kMost / heads) return {};
+  return unsupported(
+      fmt::format("batch {} with {} {} makes {} tiles of 128 rows; a launch takes at most {}{}; "
+                  "split the call",
+                  p.shape.batch, argument, seqlen, tiles, kMost / heads,
+                  p.deterministic ? fmt::format(" of {} heads", heads) : ""));
+}
+
 // The workspace is the largest thing whose size is computed here; when it fits 63 bits, so do its parts. Of
 // each side at most the sums of all its tiles, with two more numbers a row, and twice over for k.
 Status workspace_size(const Problem& p) {
@@ -144,6 +158,17 @@ class Candidates {
     return s;
   }
 
+  Status narrow_head_dim(std::int64_t wanted) {
+    std::vector<std::string> offered;
+    for (const Kernel* row : rows_) {
+      offered.push_back(row->head_dim_step == row->head_dim
+                            ? fmt::format("{}", row->head_dim)
+                            : fmt::format("multiples of {} up to {}", row->head_dim_step, row->head_dim));
+    }
+    std::erase_if(rows_, [&](const Kernel* row) { return !takes_head_dim(*row, wanted); });
+    return rows_.empty() ? none_takes("head_dim", fmt::format("{}", wanted), offered) : Status();
+  }
+
   // Kernels without variants take the default, so that whoever names none need not know.
   template <typename Field>
   Status narrow_variant(const char* argument, std::optional<Field> Kernel::*field, Field wanted) {
@@ -160,32 +185,39 @@ class Candidates {
 
   template <typename Field, typename Words>
   Status narrow(const char* argument, Field Kernel::*field, Field wanted, Words words) {
-    std::vector<Field> offered;
-    for (const Kernel* row : rows_) offered.push_back(row->*field);
+    std::vector<Field> fields;
+    for (const Kernel* row : rows_) fields.push_back(row->*field);
     std::erase_if(rows_, [&](const Kernel* row) { return row->*field != wanted; });
     if (!rows_.empty()) return {};
-
-    std::sort(offered.begin(), offered.end());
-    offered.erase(std::unique(offered.begin(), offered.end()), offered.end());
-    std::string accepted;
-    for (const Field& value : offered)
-      accepted += fmt::format("{}{}", accepted.empty() ? "" : ", ", words(value));
-    if (accepted.empty()) accepted = "none in this build";
-    return unsupported(fmt::format("{} is {}; no backward kernel {}takes it yet; accepted: {}", argument,
-                                   words(wanted), where_, accepted));
+    std::sort(fields.begin(), fields.end());
+    std::vector<std::string> offered;
+    for (const Field& value : fields) offered.push_back(fmt::format("{}", words(value)));
+    return none_takes(argument, fmt::format("{}", words(wanted)), offered);
   }
 
  private:
+  // Of the words offered each once, in their order.
+  Status none_takes(const char* argument, const std::string& wanted,
+                    const std::vector<std::string>& offered) const {
+    std::string accepted;
+    for (std::size_t i = 0; i < offered.size(); ++i) {
+      if (std::find(offered.begin(), offered.begin() + i, offered[i]) == offered.begin() + i)
+        accepted += fmt::format("{}{}", accepted.empty() ? "" : ", ", offered[i]);
+    }
+    if (accepted.empty()) accepted = "none in this build";
+    return unsupported(fmt::format("{} is {}; no backward kernel {}takes it yet; accepted: {}", argument,
+                                   wanted, where_, accepted));
+  }
+
   std::string where_;
   std::vector<const Kernel*> rows_;
 };
 
 Status compiled(const Problem& problem, Arch arch, const Kernel** kernel) {
   const auto word = [](auto value) { return name(value); };
-  const auto number = [](std::int64_t value) { return value; };
   Candidates candidates;
   Status s = candidates.narrow_arch(arch);
-  if (s.ok()) s = candidates.narrow("head_dim", &Kernel::head_dim, problem.shape.head_dim, number);
+  if (s.ok()) s = candidates.narrow_head_dim(problem.shape.head_dim);
   if (s.ok()) s = candidates.narrow("dtype", &Kernel::dtype, problem.dtype, word);
   if (s.ok()) s = candidates.narrow("mask", &Kernel::mask, kind_of(problem.mask), word);
   if (s.ok()) s = candidates.narrow_variant("tensor_memory", &Kernel::tensor_memory, problem.tensor_memory);
@@ -310,6 +342,20 @@ Status sink_arguments(const Tensors& t) {
   return s;
 }
 
+// The tensor map of a ragged tensor starts all its rows before the tensor: at an address that there is.
+Status room_before(const char* argument, const Tensor& tensor, const Extents& size,
+                   const Sequences& sequences) {
+  if (size.empty() || !sequences.ragged()) return {};
+  const std::int64_t stride = size.rows == 1 ? size.channels : tensor.row_stride;
+  std::int64_t bytes = 0;
+  const bool overflow = __builtin_mul_overflow(2 * stride, size.rows, &bytes);
+  if (!overflow && static_cast<Address>(bytes) < tensor.data) return {};
+  return unsupported(fmt::format(
+      "{}.row_stride is {}; its {} rows with cu_seqlens or seqused must span fewer bytes than the address "
+      "{:#x} has before it",
+      argument, tensor.row_stride, size.rows, tensor.data));
+}
+
 // An output that starts where another tensor starts; interleaved tensors (a packed qkv) share a range, never
 // a start.
 Status separate(const Tensors& t) {
@@ -353,8 +399,10 @@ Status check_shape(const Problem& problem, Arch arch) {
   if (s.ok()) s = compiled(problem, arch, &kernel);
   if (s.ok()) s = features(problem, *kernel);
   if (s.ok() && arch == Arch::kSm90) s = tickets(shape);
-  if (s.ok()) s = grid("batch", shape.batch);
+  if (s.ok() && arch == Arch::kSm90) s = grid("batch", shape.batch);
   if (s.ok()) s = grid("heads", shape.heads);
+  if (s.ok()) s = grid_tiles("seqlen_q", shape.seqlen_q, problem.q_sequences, problem);
+  if (s.ok()) s = grid_tiles("seqlen_k", shape.seqlen_k, problem.k_sequences, problem);
   if (s.ok()) s = workspace_size(problem);
   return s;
 }
@@ -375,6 +423,12 @@ Status check_tensors(const Problem& problem, std::size_t workspace_needed) {
   if (s.ok()) s = tensor_argument("dq", t.dq, q, gradient_bytes, Access::kWritten);
   if (s.ok()) s = tensor_argument("dk", t.dk, k, gradient_bytes, Access::kWritten);
   if (s.ok()) s = tensor_argument("dv", t.dv, k, gradient_bytes, Access::kWritten);
+  if (s.ok()) s = room_before("q", t.q, q, problem.q_sequences);
+  if (s.ok()) s = room_before("k", t.k, k, problem.k_sequences);
+  if (s.ok()) s = room_before("v", t.v, k, problem.k_sequences);
+  if (s.ok()) s = room_before("dout", t.dout, q, problem.q_sequences);
+  if (s.ok() && !problem.fp32_gradients) s = room_before("dk", t.dk, k, problem.k_sequences);
+  if (s.ok() && !problem.fp32_gradients) s = room_before("dv", t.dv, k, problem.k_sequences);
   if (s.ok()) s = sink_arguments(t);
   if (s.ok()) s = numbers("cu_seqlens_q", problem.q_sequences.cu_seqlens);
   if (s.ok()) s = numbers("cu_seqlens_k", problem.k_sequences.cu_seqlens);

@@ -16,31 +16,46 @@ namespace {
 namespace blackwell = sm100::backward;
 namespace hopper = sm90::backward;
 
-Kernel sm100_backward(MaskKind mask, TensorMemory memory, Signal signal) {
-  constexpr Dtype kDtype = Dtype::kBf16;
+blackwell::Mask blackwell_mask(MaskKind mask) {
+  return mask == MaskKind::kDense    ? blackwell::Mask::kDense
+         : mask == MaskKind::kCausal ? blackwell::Mask::kCausal
+                                     : blackwell::Mask::kWindow;
+}
+
+Kernel sm100_backward(Dtype dtype, MaskKind mask, TensorMemory memory, Signal signal) {
   const blackwell::Config config = {
       .head_dim = blackwell::kHeadDim,
-      .dtype = blackwell::Dtype::kBf16,
-      .mask = mask == MaskKind::kDense ? blackwell::Mask::kDense : blackwell::Mask::kCausal,
+      .dtype = dtype == Dtype::kBf16 ? blackwell::Dtype::kBf16 : blackwell::Dtype::kF16,
+      .mask = blackwell_mask(mask),
       .tensor_memory = memory == TensorMemory::kSplit ? blackwell::TensorMemory::kSplit
                                                       : blackwell::TensorMemory::kAliased,
       .signal = signal == Signal::kWarp ? blackwell::Signal::kWarp : blackwell::Signal::kCta};
-  const std::string what = fmt::format("sm100_d{}_{}", config.head_dim, name(kDtype));
+  constexpr std::string_view kCommon = "sm100_common";
+  const std::string what = fmt::format("sm100_d{}_{}", config.head_dim, name(dtype));
   const std::string variant = fmt::format("{}_{}_{}", name(mask), name(memory), name(signal));
   return {.arch = Arch::kSm100,
           .direction = Direction::kBackward,
           .head_dim = config.head_dim,
-          .dtype = kDtype,
+          .head_dim_step = 8,
+          .dtype = dtype,
           .mask = mask,
           .tensor_memory = memory,
           .signal = signal,
-          .features = {},
+          .features = {.grouped_queries = true,
+                       .empty = true,
+                       .ragged = true,
+                       .dlse = true,
+                       .sink = true,
+                       .fp32_gradients = true,
+                       .deterministic = true},
           .tile_q = blackwell::kQueryRows,
           .tile_k = blackwell::kKeyRows,
-          .preprocess = {"preprocess_" + what, "sm100_common", common::kThreads, 0},
+          .preprocess = {"preprocess_" + what, kCommon, common::kThreads, 0},
           .main = {fmt::format("backward_{}_{}", what, variant), "sm100_backward", blackwell::kThreads,
                    blackwell::shared_bytes(config)},
-          .postprocess = {"postprocess_" + what, "sm100_common", common::kThreads, 0}};
+          .postprocess = {"postprocess_" + what, kCommon, common::kThreads, 0},
+          .schedule = {"schedule_sm100", kCommon, common::kScheduleThreads, 0},
+          .sink = {"sink_sm100", kCommon, common::kThreads, 0}};
 }
 
 Kernel sm90_backward(MaskKind mask) {
@@ -54,6 +69,7 @@ Kernel sm90_backward(MaskKind mask) {
   return {.arch = Arch::kSm90,
           .direction = Direction::kBackward,
           .head_dim = config.head_dim,
+          .head_dim_step = config.head_dim,
           .dtype = kDtype,
           .mask = mask,
           .tensor_memory = {},
@@ -64,15 +80,19 @@ Kernel sm90_backward(MaskKind mask) {
           .preprocess = {"stats_" + what, kImage, hopper::kStatsThreads, 0},
           .main = {fmt::format("backward_{}_{}", what, name(mask)), kImage, hopper::kThreads,
                    hopper::shared_bytes(config)},
-          .postprocess = {"convert_" + what, kImage, hopper::kConvertThreads, 0}};
+          .postprocess = {"convert_" + what, kImage, hopper::kConvertThreads, 0},
+          .schedule = {},
+          .sink = {}};
 }
 
 std::vector<Kernel> all_kernels() {
   std::vector<Kernel> rows;
-  for (MaskKind mask : {MaskKind::kDense, MaskKind::kCausal}) {
-    for (TensorMemory memory : {TensorMemory::kSplit, TensorMemory::kAliased}) {
-      for (Signal signal : {Signal::kWarp, Signal::kCta})
-        rows.push_back(sm100_backward(mask, memory, signal));
+  for (Dtype dtype : {Dtype::kBf16, Dtype::kF16}) {
+    for (MaskKind mask : {MaskKind::kDense, MaskKind::kCausal, MaskKind::kWindow}) {
+      for (TensorMemory memory : {TensorMemory::kSplit, TensorMemory::kAliased}) {
+        for (Signal signal : {Signal::kWarp, Signal::kCta})
+          rows.push_back(sm100_backward(dtype, mask, memory, signal));
+      }
     }
   }
   for (MaskKind mask : {MaskKind::kDense, MaskKind::kCausal}) rows.push_back(sm90_backward(mask));
@@ -88,14 +108,17 @@ std::span<const Kernel> kernel_table() {
 
 const Kernel* find_kernel(Arch arch, Direction direction, const Problem& p) {
   for (const Kernel& k : kernel_table()) {
-    if (k.arch == arch && k.direction == direction && k.head_dim == p.shape.head_dim && k.dtype == p.dtype &&
-        k.mask == kind_of(p.mask) && takes(k, p.tensor_memory) && takes(k, p.signal)) {
+    if (k.arch == arch && k.direction == direction && takes_head_dim(k, p.shape.head_dim) &&
+        k.dtype == p.dtype && k.mask == kind_of(p.mask) && takes(k, p.tensor_memory) && takes(k, p.signal)) {
       return &k;
     }
   }
   return nullptr;
 }
 
+bool takes_head_dim(const Kernel& kernel, std::int64_t head_dim) {
+  return head_dim > 0 && head_dim <= kernel.head_dim && head_dim % kernel.head_dim_step == 0;
+}
 bool takes(const Kernel& kernel, TensorMemory memory) {
   return kernel.tensor_memory.value_or(Problem().tensor_memory) == memory;
 }

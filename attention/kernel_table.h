@@ -35,7 +35,8 @@ struct Features {
 struct Kernel {
   Arch arch;
   Direction direction;
-  std::int64_t head_dim;
+  std::int64_t head_dim;  // and every smaller multiple of head_dim_step
+  std::int64_t head_dim_step;
   Dtype dtype;
   MaskKind mask;
   // Which variant it is; nothing where the architecture has no tensor memory and its kernel no variants.
@@ -45,6 +46,7 @@ struct Kernel {
 
   int tile_q, tile_k;  // rows of queries and of keys that one step of a CTA covers
   Entry preprocess, main, postprocess;
+  Entry schedule, sink;  // without a name where the architecture has none
 };
 
 std::span<const Kernel> kernel_table();
@@ -53,6 +55,7 @@ std::span<const Kernel> kernel_table();
 const Kernel* find_kernel(Arch arch, Direction direction, const Problem& problem);
 
 // Whether the row takes the variant: its own, or the default where it has none.
+bool takes_head_dim(const Kernel& kernel, std::int64_t head_dim);
 bool takes(const Kernel& kernel, TensorMemory memory);
 bool takes(const Kernel& kernel, Signal signal);
 

@@ -35,6 +35,10 @@ Status encode_maps(Device& device, const Plan& plan, EntryParameters* parameters
 }  // namespace
 
 Status enqueue(Device& device, const Plan& plan, Stream stream) {
+  for (const WorkspacePart& part : plan.cleared) {
+    if (Status s = device.fill(plan.problem.workspace + part.offset, 0, part.bytes / 4, stream); !s.ok())
+      return {s.code(), fmt::format("clearing {}: {}", part.name, s.sentence())};
+  }
   for (const PlannedLaunch& planned : plan.launches) {
     const KernelImage* image = find_image(planned.entry->image);
     if (!image)

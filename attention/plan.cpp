@@ -11,8 +11,13 @@ void Workspace::add(std::string_view name, std::size_t part_bytes) {
   bytes += (part_bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
 }
 
+const WorkspacePart* Workspace::find(std::string_view name) const {
+  const auto part =
+      std::find_if(parts.begin(), parts.end(), [&](const WorkspacePart& p) { return p.name == name; });
+  return part == parts.end() ? nullptr : &*part;
+}
 const WorkspacePart& Workspace::part(std::string_view name) const {
-  return *std::find_if(parts.begin(), parts.end(), [&](const WorkspacePart& p) { return p.name == name; });
+  return *find(name);
 }
 
 common::View view(const Tensor& t) {
@@ -36,6 +41,20 @@ TensorMapRequest tensor_map(const Tensor& t, const Problem& problem, std::int64_
       .dims = {count(shape.head_dim), count(rows), count(heads), count(shape.batch)},
       .strides = {bytes(rows, t.row_stride), bytes(heads, t.head_stride), bytes(shape.batch, t.batch_stride)},
       .box = {static_cast<std::uint32_t>(box.channels), static_cast<std::uint32_t>(box.rows), 1, 1}};
+}
+
+TensorMapRequest sequence_map(const Tensor& t, const Problem& problem, const Sequences& sequences,
+                              std::int64_t rows, std::int64_t heads, const Box& box) {
+  Problem unbatched = problem;
+  if (sequences.packed()) unbatched.shape.batch = 1;
+  TensorMapRequest map = tensor_map(t, unbatched, rows, heads, box);
+  map.rank = 5;
+  map.strides[3] = map.strides[0];
+  map.dims[4] = map.box[4] = 1;
+  if (!sequences.ragged()) return map;
+  map.dims[4] = static_cast<std::uint64_t>(rows) + 1;
+  if (t.data != 0) map.base -= static_cast<std::uint64_t>(rows) * map.strides[0];
+  return map;
 }
 
 PlannedLaunch planned_launch(std::string_view step, const Entry& entry, Dim3 grid,

@@ -38,6 +38,7 @@ struct Workspace {
 
   void add(std::string_view name, std::size_t part_bytes);
   const WorkspacePart& part(std::string_view name) const;
+  const WorkspacePart* find(std::string_view name) const;  // null: there is no such part
 };
 
 // A tensor map of the main launch.
@@ -48,12 +49,13 @@ struct PlannedMap {
 };
 
 // What an entry is told; tensor maps in it are blank until the plan meets a device.
-using EntryParameters = std::variant<common::PreprocessParameters, sm100::backward::Parameters,
-                                     common::PostprocessParameters, sm90::backward::StatsParameters,
-                                     sm90::backward::Parameters, sm90::backward::ConvertParameters>;
+using EntryParameters =
+    std::variant<common::ScheduleParameters, common::PreprocessParameters, common::SinkParameters,
+                 sm100::backward::Parameters, common::PostprocessParameters, sm90::backward::StatsParameters,
+                 sm90::backward::Parameters, sm90::backward::ConvertParameters>;
 
 struct PlannedLaunch {
-  std::string_view step;  // preprocess | main | postprocess
+  std::string_view step;  // schedule | preprocess | sink | main | postprocess | dk | dv
   const Entry* entry = nullptr;
   Dim3 grid, cluster, block;
   std::uint32_t shared_bytes = 0;
@@ -64,8 +66,9 @@ struct Plan {
   Problem problem;
   const Kernel* kernel = nullptr;
   Workspace workspace;
-  std::vector<PlannedLaunch> launches;  // in stream order
-  std::vector<PlannedMap> maps;         // of the main launch
+  std::vector<WorkspacePart> cleared = {};  // to zeros, before the launches
+  std::vector<PlannedLaunch> launches;      // in stream order
+  std::vector<PlannedMap> maps;             // of the main launch
 };
 
 // `problem` has passed check_shape, and `kernel` is its row.

@@ -37,6 +37,12 @@ struct Box {
 TensorMapRequest tensor_map(const Tensor& tensor, const Problem& problem, std::int64_t rows,
                             std::int64_t heads, const Box& box);
 
+// The same for rows that end where a sequence ends, whichever it is: with a fifth dimension of the rows'
+// stride. A ragged tensor starts all its rows earlier, and the fifth coordinate brings a sequence's end from
+// the end of the map's rows to where it is (work.cuh says how); else it is 0.
+TensorMapRequest sequence_map(const Tensor& tensor, const Problem& problem, const Sequences& sequences,
+                              std::int64_t rows, std::int64_t heads, const Box& box);
+
 PlannedLaunch planned_launch(std::string_view step, const Entry& entry, Dim3 grid,
                              const EntryParameters& parameters);
 

@@ -28,8 +28,18 @@ std::string text(Dim3 d) {
   return fmt::format("{} x {} x {}", d.x, d.y, d.z);
 }
 
+// "q 3 tiles, k 4 tiles", of all sequences; of ragged ones at the most.
+std::string text(const shared::Sequences& s) {
+  return fmt::format("sequences {}, tiles of a head: q {}, k {}", s.batch, s.q.all_tiles, s.k.all_tiles);
+}
+std::string text(const common::ScheduleParameters& p) {
+  return text(p.sequences);
+}
+std::string text(const common::SinkParameters& p) {
+  return text(p.sequences);
+}
 std::string text(const common::PreprocessParameters& p) {
-  return fmt::format("heads {}, q_rows {}, q_rows_padded {}", p.heads, p.q_rows, p.q_rows_padded);
+  return text(p.sequences);
 }
 std::string text(const sm90::backward::StatsParameters& p) {
   return fmt::format("q_rows {}", p.q_rows);
@@ -43,12 +53,11 @@ std::string text(const sm90::backward::ConvertParameters& p) {
   return fmt::format("q_rows {}, scale {}", p.q_rows, p.scale);
 }
 std::string text(const sm100::backward::Parameters& p) {
-  return fmt::format("heads {}, q_rows {}, k_rows {}, q_rows_padded {}, scale {}, scale_log2 {}", p.heads,
-                     p.q_rows, p.k_rows, p.q_rows_padded, p.scale, p.scale_log2);
+  return fmt::format("{}, group {}, scale {}, scale_log2 {}", text(p.sequences), p.group, p.scale,
+                     p.scale_log2);
 }
 std::string text(const common::PostprocessParameters& p) {
-  return fmt::format("heads {}, q_rows {}, q_rows_padded {}, scale {}", p.heads, p.q_rows, p.q_rows_padded,
-                     p.scale);
+  return fmt::format("{}, scale {}", text(p.sequences), p.scale);
 }
 
 }  // namespace
@@ -65,6 +74,7 @@ std::string to_text(const Plan& plan) {
   out += '\n';
 
   fmt::format_to(line, "\nlaunches, in stream order\n");
+  for (const WorkspacePart& part : plan.cleared) fmt::format_to(line, "  {:<12}{}\n", "clear", part.name);
   for (const PlannedLaunch& launch : plan.launches) {
     fmt::format_to(line, "  {:<12}{}\n", launch.step, launch.entry->name);
     fmt::format_to(line, "  {:12}grid {}, cluster {}, block {}, dynamic shared memory {} bytes\n", "",
@@ -73,7 +83,7 @@ std::string to_text(const Plan& plan) {
                    std::visit([](const auto& p) { return text(p); }, launch.parameters));
   }
 
-  fmt::format_to(line, "\ntensor maps of the main launch: (channel, row, head, batch)\n");
+  fmt::format_to(line, "\ntensor maps of the main launch: (channel, row, head, batch, shift)\n");
   for (const PlannedMap& map : plan.maps) {
     const TensorMapRequest& r = map.request;
     const auto rank = static_cast<std::size_t>(r.rank);

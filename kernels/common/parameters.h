@@ -1,42 +1,76 @@
-// What the host tells the two small kernels around the main one. Plain C++.
+// What the host tells the small kernels around the main one. Plain C++.
 #pragma once
 
 #include <cstdint>
 
+#include "kernels/shared/sequences.h"
+
 namespace flashback::common {
 
-// A 16-bit tensor (batch, row, head, d) by its strides in elements; d is contiguous. Rows are read sixteen
-// bytes at a time: the address and the strides are multiples of that.
+// A tensor (batch, row, head, d) by its strides in elements; d is contiguous. Rows are read sixteen bytes at
+// a time: the address and the strides are multiples of that. Packed sequences have a batch stride of 0.
 struct View {
   void* data;
   std::int64_t batch_stride, row_stride, head_stride;
 };
 
-inline constexpr int kHeadDim = 64;
-inline constexpr int kTileRows = 128;
-inline constexpr int kThreads = 256;
-inline constexpr float kLog2e = 1.4426950408889634f;
-
-// preprocess: one CTA of 256 threads for each 128-row tile (x), head (y) and batch (z).
-//   delta[row] = sum_d dO * O;  lse_log2 = lse * log2(e), -inf -> 0; rows past the end: +inf and 0; dq_accum
-//   = 0.
-struct PreprocessParameters {
-  View out, dout;
-  const float* lse;  // natural log, (batch, head, row)
-  std::int64_t lse_batch_stride, lse_head_stride;
-  float* lse_log2;  // [batch][head][q_rows_padded]
-  float* delta;     // the same
-  float* dq_accum;  // [batch][head][q_rows_padded * head_dim]
-  std::int32_t heads, q_rows, q_rows_padded;
+// The same without d, fp32, rows contiguous.
+struct RowView {
+  const float* data;
+  std::int64_t batch_stride, head_stride;
 };
 
-// postprocess: dq = scale * dq_accum in 16 bit, one CTA of 256 threads for each 128-row tile (x), head (y),
-// batch (z).
+inline constexpr int kHeadDim = 64;  // of the accumulators; tensors may have fewer channels
+inline constexpr int kTileRows = 128;
+inline constexpr int kThreads = 256;
+inline constexpr int kScheduleThreads = 1024;
+inline constexpr float kLog2e = 1.4426950408889634f;
+
+// schedule: one CTA. How many tiles there are before each sequence, of the rows in sight.
+struct ScheduleParameters {
+  shared::Sequences sequences;
+  std::int32_t *q_first_tile, *k_first_tile;  // [batch + 1]
+  std::int32_t q_tile_rows, k_tile_rows;
+};
+
+// preprocess: a CTA for each tile (x) and head (y) of query rows in sight.
+//   delta[row] = sum_d dO * O - dlse;  lse_log2 = lse * log2(e).
+//   A row with infinite lse, and rows past the end: lse_log2 = +inf, so that P = exp2(S - inf) = 0, and
+//   delta = 0. dq_accum = 0. With a sink the tile's part of dsink.
+struct PreprocessParameters {
+  View out, dout;
+  RowView lse;         // natural log
+  RowView dlse;        // no data: 0
+  const float* sink;   // [head], or null
+  float* lse_log2;     // [head][all tiles][128]
+  float* delta;        // the same
+  float* dq_accum;     // [head][all tiles][128 * 64]
+  float* dsink_parts;  // [head][all tiles]
+  shared::Sequences sequences;
+  std::int32_t head_dim;
+};
+
+// postprocess: a gradient out of its accumulator, scaled; a CTA for each 128 rows in memory of a batch (x)
+// and head (y). Rows that are not in sight become zero.
 struct PostprocessParameters {
-  const float* dq_accum;
-  View dq;
+  const float* accum;  // [head][all tiles][128 * 64]; null: rows in sight are written already
+  View gradient;
   float scale;
-  std::int32_t heads, q_rows, q_rows_padded;
+  shared::Sequences sequences;
+  std::int32_t head_dim;
+  bool of_keys;            // the rows are those of k, else of q
+  bool fp32;               // the gradient is, else it is of the dtype
+  bool accumulate;         // it is added to
+  bool leave_unused_rows;  // rows that take no part stay as they are
+};
+
+// sink: dsink of a head (x), from the parts of its tiles and the rows that see nothing but the sink.
+struct SinkParameters {
+  const float* dsink_parts;
+  RowView lse, dlse;
+  const float* sink;
+  float* dsink;
+  shared::Sequences sequences;
 };
 
 }  // namespace flashback::common

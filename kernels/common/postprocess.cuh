@@ -1,4 +1,5 @@
-// After the main kernel: dQ out of the accumulator's private order, scaled, in 16 bit.
+// After the main kernel: a gradient out of the accumulator's private order, scaled, in the type of its
+// tensor; and zeros where nothing was in sight.
 #pragma once
 
 #include "kernels/common/row_tile.cuh"
@@ -7,21 +8,64 @@
 
 namespace flashback::common {
 
+struct Eight {
+  float4 a, b;
+};
+
+template <shared::Dtype dtype>
+__device__ void store(const PostprocessParameters& p, int batch, int row, int head, int d, Eight v) {
+  if (!p.fp32) {
+    *reinterpret_cast<uint4*>(element<std::uint16_t>(p.gradient, batch, row, head, d)) = {
+        shared::narrow<dtype>(v.a.x, v.a.y), shared::narrow<dtype>(v.a.z, v.a.w),
+        shared::narrow<dtype>(v.b.x, v.b.y), shared::narrow<dtype>(v.b.z, v.b.w)};
+    return;
+  }
+  float4* const to = reinterpret_cast<float4*>(element<float>(p.gradient, batch, row, head, d));
+  if (p.accumulate) {
+    const float4 a = to[0], b = to[1];
+    v = {{a.x + v.a.x, a.y + v.a.y, a.z + v.a.z, a.w + v.a.w},
+         {b.x + v.b.x, b.y + v.b.y, b.z + v.b.z, b.w + v.b.w}};
+  }
+  to[0] = v.a;
+  to[1] = v.b;
+}
+
 template <shared::Dtype dtype>
 __device__ void postprocess(const PostprocessParameters& p) {
   static_assert(shared::kDqTileRows == kTileRows);
-  const RowTile tile;
-  const float* const dq_accum = p.dq_accum + tile.padded_row(p.heads, p.q_rows_padded) * kHeadDim;
+  const shared::Side& side = p.of_keys ? p.sequences.k : p.sequences.q;
+  const int tiles = shared::tiles_of(side.rows, kTileRows), head = static_cast<int>(blockIdx.y);
+  const int in_batch = static_cast<int>(blockIdx.x) / tiles, tile = static_cast<int>(blockIdx.x) % tiles;
+  const Lane lane;
 
   for (int i = 0; i < kTileRows; i += kRowsAtOnce) {
-    const int row = i + tile.lane_row;
-    if (tile.first_row + row >= p.q_rows) continue;
-    const float4 a = *reinterpret_cast<const float4*>(dq_accum + shared::dq_offset(row, tile.d));
-    const float4 b = *reinterpret_cast<const float4*>(dq_accum + shared::dq_offset(row, tile.d + 4));
-    *tile.elements(p.dq, tile.first_row + row) = {shared::narrow<dtype>(p.scale * a.x, p.scale * a.y),
-                                                  shared::narrow<dtype>(p.scale * a.z, p.scale * a.w),
-                                                  shared::narrow<dtype>(p.scale * b.x, p.scale * b.y),
-                                                  shared::narrow<dtype>(p.scale * b.z, p.scale * b.w)};
+    const int row = tile * kTileRows + i + lane.row;
+    if (row >= side.rows || lane.d >= p.head_dim) continue;
+
+    const shared::Place owner =
+        side.cu_seqlens ? shared::owner_of(side, p.sequences.batch, row) : shared::Place{in_batch, row};
+    bool takes_part = false;
+    int in_sight = -1;  // which of the rows in sight it is
+    if (owner.batch >= 0) {
+      takes_part = owner.tile < shared::rows_of(side, owner.batch).count;
+      const shared::Sight sight = shared::sight_of(p.sequences, owner.batch);
+      const shared::Rows& rows = p.of_keys ? sight.k : sight.q;
+      if (row >= rows.first && row < rows.first + rows.count) in_sight = row - rows.first;
+    }
+
+    if (in_sight < 0) {
+      const bool leave = p.accumulate || (!takes_part && p.leave_unused_rows);
+      if (!leave) store<dtype>(p, in_batch, row, head, lane.d, {});
+    } else if (p.accum) {
+      const std::int64_t number = std::int64_t{head} * side.all_tiles +
+                                  shared::first_tile_of(side, owner.batch) + in_sight / kTileRows;
+      const float* const from = p.accum + number * kTileRows * kHeadDim;
+      const auto four = [&](int d) {
+        const float4 v = *reinterpret_cast<const float4*>(from + shared::dq_offset(in_sight % kTileRows, d));
+        return float4{p.scale * v.x, p.scale * v.y, p.scale * v.z, p.scale * v.w};
+      };
+      store<dtype>(p, in_batch, row, head, lane.d, {four(lane.d), four(lane.d + 4)});
+    }
   }
 }
 

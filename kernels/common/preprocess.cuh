@@ -12,39 +12,69 @@ __device__ float dot(std::uint32_t a, std::uint32_t b, float sum) {
   return fmaf(x.y, y.y, fmaf(x.x, y.x, sum));
 }
 
+// The sum over the first 128 threads, in an order that does not vary; known to thread 0.
+__device__ inline float sum_over_rows(float value, float (&of_warps)[kTileRows / 32]) {
+#pragma unroll
+  for (int lanes = 16; lanes > 0; lanes /= 2) value += __shfl_xor_sync(0xffffffff, value, lanes);
+  if (threadIdx.x % 32 == 0 && threadIdx.x < kTileRows) of_warps[threadIdx.x / 32] = value;
+  __syncthreads();
+  return (of_warps[0] + of_warps[1]) + (of_warps[2] + of_warps[3]);
+}
+
 template <shared::Dtype dtype>
 __device__ void preprocess(const PreprocessParameters& p) {
-  const RowTile tile;
-  const std::int64_t padded = tile.padded_row(p.heads, p.q_rows_padded);
+  __shared__ float product[kTileRows], of_warps[kTileRows / 32];
+  const shared::Side& side = p.sequences.q;
+  const int number = static_cast<int>(blockIdx.x), head = static_cast<int>(blockIdx.y);
+  const shared::Place place = shared::place_of(side, p.sequences.batch, number);
+  if (place.batch < 0) return;
+  const shared::Rows rows = shared::sight_of(p.sequences, place.batch).q;
+  const std::int64_t tile = std::int64_t{head} * side.all_tiles + number;
+  const int first_row = place.tile * kTileRows;
+  const Lane lane;
 
   for (int i = 0; i < kTileRows; i += kRowsAtOnce) {
-    const int row = i + tile.lane_row;
-    float delta = 0;
-    if (tile.first_row + row < p.q_rows) {
-      const uint4 out = *tile.elements(p.out, tile.first_row + row);
-      const uint4 dout = *tile.elements(p.dout, tile.first_row + row);
-      delta = dot<dtype>(out.x, dout.x, delta);
-      delta = dot<dtype>(out.y, dout.y, delta);
-      delta = dot<dtype>(out.z, dout.z, delta);
-      delta = dot<dtype>(out.w, dout.w, delta);
+    const int row = first_row + i + lane.row;
+    float sum = 0;
+    if (row < rows.count && lane.d < p.head_dim) {
+      const auto of = [&](const View& view) {
+        return *reinterpret_cast<const uint4*>(
+            element<std::uint16_t>(view, place.batch, rows.first + row, head, lane.d));
+      };
+      const uint4 out = of(p.out), dout = of(p.dout);
+      sum = dot<dtype>(out.x, dout.x, sum);
+      sum = dot<dtype>(out.y, dout.y, sum);
+      sum = dot<dtype>(out.z, dout.z, sum);
+      sum = dot<dtype>(out.w, dout.w, sum);
     }
-    for (int lanes = kThreadsPerRow / 2; lanes > 0; lanes /= 2) {
-      delta += __shfl_xor_sync(0xffffffff, delta, lanes);
-    }
-    if (tile.d == 0) p.delta[padded + row] = delta;
+    for (int lanes = kThreadsPerRow / 2; lanes > 0; lanes /= 2)
+      sum += __shfl_xor_sync(0xffffffff, sum, lanes);
+    if (lane.d == 0) product[i + lane.row] = sum;
   }
+  __syncthreads();
 
+  float dsink = 0;
   if (threadIdx.x < kTileRows) {
-    const int row = tile.first_row + static_cast<int>(threadIdx.x);
-    float lse_log2 = INFINITY;  // P = exp2(S - inf) = 0 past the end
-    if (row < p.q_rows) {
-      const float lse = p.lse[tile.batch * p.lse_batch_stride + tile.head * p.lse_head_stride + row];
-      lse_log2 = lse == -INFINITY ? 0.0f : lse * kLog2e;  // a row that sees no key: every P of it is masked
+    const int row = first_row + static_cast<int>(threadIdx.x);
+    float lse_log2 = INFINITY, delta = 0;
+    if (row < rows.count) {
+      const float lse = of_row(p.lse, place.batch, rows.first + row, head);
+      const float dlse = p.dlse.data ? of_row(p.dlse, place.batch, rows.first + row, head) : 0.0f;
+      if (!isinf(lse)) {
+        lse_log2 = lse * kLog2e;
+        delta = product[threadIdx.x] - dlse;
+      }
+      if (p.sink) dsink = -sink_weight(p.sink[head], lse) * (isinf(lse) ? -dlse : delta);
     }
-    p.lse_log2[padded + threadIdx.x] = lse_log2;
+    p.lse_log2[tile * kTileRows + threadIdx.x] = lse_log2;
+    p.delta[tile * kTileRows + threadIdx.x] = delta;
+  }
+  if (p.sink) {
+    dsink = sum_over_rows(dsink, of_warps);
+    if (threadIdx.x == 0) p.dsink_parts[tile] = dsink;
   }
 
-  float4* const dq_accum = reinterpret_cast<float4*>(p.dq_accum + padded * kHeadDim);
+  float4* const dq_accum = reinterpret_cast<float4*>(p.dq_accum + tile * kTileRows * kHeadDim);
   for (int i = static_cast<int>(threadIdx.x); i < kTileRows * kHeadDim / 4; i += kThreads) {
     dq_accum[i] = {0, 0, 0, 0};
   }

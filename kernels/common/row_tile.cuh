@@ -1,36 +1,37 @@
-// How the 256 threads of a small kernel share a tile of 128 rows: eight threads a row, sixteen bytes each, so
-// that every access of a warp is of whole 32-byte sectors, in the 16-bit tensors and in the accumulator of dQ
-// alike.
+// How the 256 threads of a small kernel share a tile of 128 rows: eight threads a row, eight elements each,
+// so that every access of a warp is of whole 32-byte sectors, in the tensors and in the accumulators alike.
 #pragma once
 
 #include "kernels/common/parameters.h"
 
 namespace flashback::common {
 
-inline constexpr int kElements = 8;  // 16-bit, of a thread
+inline constexpr int kElements = 8;  // of a thread
 inline constexpr int kThreadsPerRow = kHeadDim / kElements;
 inline constexpr int kRowsAtOnce = kThreads / kThreadsPerRow;
 
-struct RowTile {
-  int first_row, head, batch;
-  int lane_row, d;  // of this thread, within the rows that are handled at once
+// This thread's place among the rows that are handled at once.
+struct Lane {
+  int row, d;
 
-  __device__ RowTile()
-      : first_row(static_cast<int>(blockIdx.x) * kTileRows),
-        head(static_cast<int>(blockIdx.y)),
-        batch(static_cast<int>(blockIdx.z)),
-        lane_row(static_cast<int>(threadIdx.x) / kThreadsPerRow),
+  __device__ Lane()
+      : row(static_cast<int>(threadIdx.x) / kThreadsPerRow),
         d(static_cast<int>(threadIdx.x) % kThreadsPerRow * kElements) {}
-
-  // Of the tile's first row in the arrays [batch][head][q_rows_padded].
-  __device__ std::int64_t padded_row(int heads, int q_rows_padded) const {
-    return (static_cast<std::int64_t>(batch) * heads + head) * q_rows_padded + first_row;
-  }
-  // This thread's eight elements of a row of the tensor.
-  __device__ uint4* elements(const View& view, int row) const {
-    return reinterpret_cast<uint4*>(static_cast<std::uint16_t*>(view.data) + batch * view.batch_stride +
-                                    row * view.row_stride + head * view.head_stride + d);
-  }
 };
+
+template <class Element>
+__device__ Element* element(const View& view, int batch, std::int64_t row, int head, int d) {
+  return static_cast<Element*>(view.data) + batch * view.batch_stride + row * view.row_stride +
+         head * view.head_stride + d;
+}
+
+__device__ inline float of_row(const RowView& view, int batch, std::int64_t row, int head) {
+  return view.data[batch * view.batch_stride + head * view.head_stride + row];
+}
+
+// The weight of the sink in a row. An infinite lse says that the row sees no key: the sink takes all.
+__device__ inline float sink_weight(float sink, float lse) {
+  return isinf(lse) ? 1.0f : exp2f((sink - lse) * kLog2e);
+}
 
 }  // namespace flashback::common

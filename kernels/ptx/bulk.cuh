@@ -14,10 +14,13 @@ __device__ inline void load_bulk(void* to, const void* from, std::uint32_t bytes
 }
 
 // Adds floats of shared memory to global memory, each one atomically.
-__device__ inline void add_bulk(float* to, const void* from, std::uint32_t bytes) {
+__device__ inline void add_bulk(float* to, std::uint32_t from, std::uint32_t bytes) {
   asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
-               "r"(shared_address(from)), "r"(bytes)
+               "r"(from), "r"(bytes)
                : "memory");
+}
+__device__ inline void add_bulk(float* to, const void* from, std::uint32_t bytes) {
+  add_bulk(to, shared_address(from), bytes);
 }
 
 __device__ inline void commit_bulk_group() {

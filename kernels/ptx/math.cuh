@@ -50,4 +50,21 @@ __device__ inline std::uint32_t to_bf16x2(float low, float high) {
   return d;
 }
 
+__device__ inline std::uint32_t to_f16x2(float low, float high) {
+  std::uint32_t d;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high), "f"(low));
+  return d;
+}
+
+__device__ inline void from_f16x2(float& low, float& high, std::uint32_t word) {
+  asm("{\n"
+      ".reg .b16 l, h;\n"
+      "mov.b32 {l, h}, %2;\n"
+      "cvt.f32.f16 %0, l;\n"
+      "cvt.f32.f16 %1, h;\n"
+      "}"
+      : "=f"(low), "=f"(high)
+      : "r"(word));
+}
+
 }  // namespace flashback::ptx

@@ -1,4 +1,5 @@
-// Shared memory by its 32-bit address, sixteen bytes at a time.
+// Shared memory by its 32-bit address, sixteen bytes at a time; and counters in global memory that CTAs
+// share.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +40,24 @@ __device__ inline void store_shared(std::uint32_t to, std::uint32_t a, std::uint
                                     std::uint32_t d) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(a), "r"(b), "r"(c), "r"(d)
                : "memory");
+}
+
+// A counter that another CTA raised by add_release: what that CTA wrote before is visible afterwards.
+__device__ inline std::int32_t load_acquire(const std::int32_t* counter) {
+  std::int32_t value;
+  asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(counter) : "memory");
+  return value;
+}
+
+__device__ inline void add_release(std::int32_t* counter, std::int32_t value) {
+  asm volatile("red.release.gpu.global.add.s32 [%0], %1;" ::"l"(counter), "r"(value) : "memory");
+}
+
+// The counter's value before.
+__device__ inline std::int32_t take_number(std::int32_t* counter) {
+  std::int32_t number;
+  asm volatile("atom.relaxed.gpu.global.add.s32 %0, [%1], 1;" : "=r"(number) : "l"(counter) : "memory");
+  return number;
 }
 
 }  // namespace flashback::ptx

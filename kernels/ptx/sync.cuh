@@ -41,6 +41,12 @@ __device__ inline void fence_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+// Orders this thread's accesses to global memory before it with those of asynchronous units after it, and the
+// other way round.
+__device__ inline void fence_async_global() {
+  asm volatile("fence.proxy.async.global;" ::: "memory");
+}
+
 // A warpgroup's share of the register file, in registers a thread.
 template <int registers>
 __device__ inline void raise_registers() {

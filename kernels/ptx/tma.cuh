@@ -30,4 +30,25 @@ __device__ inline void store_tensor(const void* map, Coordinates at, const void*
       : "memory");
 }
 
+// The same with a fifth dimension.
+struct Coordinates5 {
+  int d, row, head, batch, shift;
+};
+
+__device__ inline void load_tensor(void* to, const void* map, Coordinates5 at, Barrier& barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4, %5, %6}], [%7];" ::"r"(shared_address(to)),
+      "l"(map), "r"(at.d), "r"(at.row), "r"(at.head), "r"(at.batch), "r"(at.shift),
+      "r"(shared_address(&barrier))
+      : "memory");
+}
+
+__device__ inline void store_tensor(const void* map, Coordinates5 at, std::uint32_t from) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4, %5}], [%6];" ::"l"(map),
+      "r"(at.d), "r"(at.row), "r"(at.head), "r"(at.batch), "r"(at.shift), "r"(from)
+      : "memory");
+}
+
 }  // namespace flashback::ptx

@@ -6,37 +6,61 @@
 
 namespace flashback::shared {
 
-// kCausal is aligned to the bottom right: key j is visible to row i iff j <= i + k_rows - q_rows.
-enum class Mask { kDense, kCausal };
+// A query row i stands at key j = i + k_rows - q_rows: the last row at the last key. It sees, of the keys
+// that there are: kDense all; kCausal none after j; kWindow from j - left to j + right.
+enum class Mask { kDense, kCausal, kWindow };
+
+inline constexpr int kUnbounded = INT_MAX;
 
 struct Lengths {
   int q_rows, k_rows;
+  int left = kUnbounded, right = kUnbounded;  // of kWindow
 };
 
 inline constexpr int kNoRow = INT_MAX;
 
-// The first query row that sees `key`; all later rows see it as well. A later key is never seen by an earlier
-// row. kNoRow past the last key.
+// The first query row that sees `key`, were there rows enough; under kDense and kCausal all later ones see it
+// as well. A later key is never seen by an earlier row. kNoRow past the last key.
 constexpr int first_row_that_sees(Mask mask, int key, Lengths lengths) {
   if (key >= lengths.k_rows) return kNoRow;
-  if (mask == Mask::kDense) return 0;
-  const int row = key + (lengths.q_rows - lengths.k_rows);  // the sum of the lengths may not fit
-  return row > 0 ? row : 0;
+  if (mask == Mask::kDense || (mask == Mask::kWindow && lengths.right == kUnbounded)) return 0;
+  const int right = mask == Mask::kCausal ? 0 : lengths.right;
+  // In 64 bits: the sums may not fit.
+  const std::int64_t row = std::int64_t{key} + lengths.q_rows - lengths.k_rows - right;
+  return row > 0 ? static_cast<int>(row) : 0;
 }
 
-// The query tiles that see some key of a tile which starts at `key`, itself no further than the last key.
-// Never empty: the last row sees every key.
+// The last query row that sees `key`, a key that there is; -1 where it is before the first.
+constexpr int last_row_that_sees(Mask mask, int key, Lengths lengths) {
+  const int last = lengths.q_rows - 1;
+  if (mask != Mask::kWindow || lengths.left == kUnbounded) return last;
+  const std::int64_t row = std::int64_t{key} + lengths.q_rows - lengths.k_rows + lengths.left;
+  return row >= last ? last : row < 0 ? -1 : static_cast<int>(row);
+}
+
+// The query tiles that see some of the `keys` keys from `key` on, the first of which there is. Never empty
+// where every key is seen.
 struct TileRange {
   int begin, end;
 };
-constexpr TileRange query_tiles(Mask mask, int key, Lengths lengths, int tile_rows) {
-  return {first_row_that_sees(mask, key, lengths) / tile_rows, (lengths.q_rows + tile_rows - 1) / tile_rows};
+constexpr TileRange query_tiles(Mask mask, int key, Lengths lengths, int tile_rows, int keys = 1) {
+  const int last_key = key + keys < lengths.k_rows ? key + keys - 1 : lengths.k_rows - 1;
+  const int first = first_row_that_sees(mask, key, lengths),
+            last = last_row_that_sees(mask, last_key, lengths);
+  if (first > last) return {0, 0};
+  return {first / tile_rows, last / tile_rows + 1};
 }
 
-// Bit c: row `row + c` sees the key whose first row is `first_row`.
+// Bit c: row `row + c` is not before `first_row`.
 constexpr std::uint32_t rows_that_see(int first_row, int row) {
   const int hidden = first_row - row;
   return hidden <= 0 ? ~0u : hidden >= 32 ? 0u : ~0u << hidden;
+}
+
+// Bit c: row `row + c` is not after `last_row`.
+constexpr std::uint32_t rows_up_to(int last_row, int row) {
+  const int seen = last_row - row + 1;
+  return seen >= 32 ? ~0u : seen <= 0 ? 0u : ~0u >> (32 - seen);
 }
 
 }  // namespace flashback::shared

@@ -61,11 +61,11 @@ const Refusal kShapes[] = {
     {"kv_heads", Code::kInvalid, [](Problem& p) { p.shape.kv_heads = 0; },
      "kv_heads is 0; it must be at least 1; nearest accepted: 1"},
     {"head_dim_negative", Code::kUnsupported, [](Problem& p) { p.shape.head_dim = -64; },
-     "head_dim is -64; no backward kernel for sm100 takes it yet; accepted: 64"},
+     "head_dim is -64; no backward kernel for sm100 takes it yet; accepted: multiples of 8 up to 64"},
     {"head_dim", Code::kUnsupported, [](Problem& p) { p.shape.head_dim = 72; },
-     "head_dim is 72; no backward kernel for sm100 takes it yet; accepted: 64"},
+     "head_dim is 72; no backward kernel for sm100 takes it yet; accepted: multiples of 8 up to 64"},
     {"head_dim_huge", Code::kUnsupported, [](Problem& p) { p.shape.head_dim = (1LL << 32) + 64; },
-     "head_dim is 4294967360; no backward kernel for sm100 takes it yet; accepted: 64"},
+     "head_dim is 4294967360; no backward kernel for sm100 takes it yet; accepted: multiples of 8 up to 64"},
     {"seqlen_q_negative", Code::kInvalid, [](Problem& p) { p.shape.seqlen_q = -1; },
      "seqlen_q is -1; it must not be negative; nearest accepted: 0"},
     {"seqlen_k_huge", Code::kUnsupported, [](Problem& p) { p.shape.seqlen_k = 1LL << 31; },
@@ -80,18 +80,32 @@ const Refusal kShapes[] = {
      "accumulate is 1; gradients are summed in fp32 only; accepted: 0, or 1 with fp32_gradients"},
     {"kv_heads_divides", Code::kInvalid, [](Problem& p) { p.shape.kv_heads = 2; },
      "kv_heads is 2; it must divide heads, which is 3; nearest accepted: 3"},
-    {"dtype", Code::kUnsupported, [](Problem& p) { p.dtype = Dtype::kF16; },
-     "dtype is fp16; no backward kernel for sm100 takes it yet; accepted: bf16"},
-    {"batch_grid", Code::kUnsupported, [](Problem& p) { p.shape.batch = 65536; },
-     "batch is 65536; a launch takes at most 65535; nearest accepted: 65535 (split the call)"},
+    {"head_dim_odd", Code::kUnsupported, [](Problem& p) { p.shape.head_dim = 20; },
+     "head_dim is 20; no backward kernel for sm100 takes it yet; accepted: multiples of 8 up to 64"},
     {"heads_grid", Code::kUnsupported, [](Problem& p) { p.shape.heads = p.shape.kv_heads = 70000; },
      "heads is 70000; a launch takes at most 65535; nearest accepted: 65535 (split the call)"},
+    {"tiles_grid", Code::kUnsupported,
+     [](Problem& p) {
+       p.shape.batch = 1 << 20;
+       p.shape.seqlen_k = 1 << 19;
+     },
+     "batch 1048576 with seqlen_k 524288 makes 4294967296 tiles of 128 rows; a launch takes at most "
+     "2147483647; split the call"},
+    {"tiles_counter", Code::kUnsupported,
+     [](Problem& p) {
+       p.shape.batch = 1 << 30;
+       p.deterministic = true;
+     },
+     "batch 1073741824 with seqlen_q 100 makes 1073741824 tiles of 128 rows; a launch takes at most "
+     "715827882 of 3 heads; split the call"},
     {"workspace_overflow", Code::kInvalid,
      [](Problem& p) {
-       p.shape.batch = p.shape.heads = p.shape.kv_heads = 65535;
+       p.shape.batch = 255;
+       p.shape.heads = p.shape.kv_heads = 65535;
        p.shape.seqlen_q = 1LL << 30;
+       p.shape.head_dim = 64;
      },
-     "batch 65535 with heads 65535, seqlen_q 1073741824 and seqlen_k 200 needs more than 2^61 bytes of "
+     "batch 255 with heads 65535, seqlen_q 1073741824 and seqlen_k 200 needs more than 2^61 bytes of "
      "workspace; split the call"},
     {"scale_nan", Code::kInvalid, [](Problem& p) { p.scale = std::nanf(""); },
      "scale is nan; it must be finite; accepted: 0, which means 1 / sqrt(head_dim), or a number"},
@@ -142,6 +156,34 @@ const Refusal kTensors[] = {
      "dk.data and dv.data are both 0x7f0008000000; an output needs memory of its own"},
     {"in_place", Code::kInvalid, [](Problem& p) { p.tensors.dq.data = p.tensors.q.data; },
      "dq.data and q.data are both 0x7f0000000000; an output needs memory of its own"},
+    {"same_sink", Code::kInvalid, [](Problem& p) { p.tensors.sink = p.tensors.dsink = 0x7f0020000000; },
+     "dsink and sink are both 0x7f0020000000; an output needs memory of its own"},
+    {"sink_alone", Code::kInvalid, [](Problem& p) { p.tensors.sink = 0x7f0020000000; },
+     "dsink is null; it must point to device memory, because sink is given"},
+    {"dsink_alone", Code::kInvalid, [](Problem& p) { p.tensors.dsink = 0x7f0020000000; },
+     "dsink is given, but sink is null; accepted: both, or neither"},
+    {"alignment_dlse", Code::kInvalid, [](Problem& p) { p.tensors.dlse.data = 0x7f0020000001; },
+     "dlse.data is 0x7f0020000001; it must be a multiple of 4 bytes; nearest accepted: 0x7f0020000000"},
+    {"alignment_cu_seqlens", Code::kInvalid, [](Problem& p) { p.q_sequences.cu_seqlens = 0x7f0020000002; },
+     "cu_seqlens_q is 0x7f0020000002; it must be a multiple of 4 bytes; nearest accepted: 0x7f0020000000"},
+    {"alignment_seqused", Code::kInvalid, [](Problem& p) { p.k_sequences.seqused = 0x7f0020000002; },
+     "seqused_k is 0x7f0020000002; it must be a multiple of 4 bytes; nearest accepted: 0x7f0020000000"},
+    {"stride_fp32", Code::kInvalid,
+     [](Problem& p) {
+       p.fp32_gradients = true;
+       p.tensors.dq.row_stride = 194;
+     },
+     "dq.row_stride is 194; it must be from 0 to 549755813880 elements and a multiple of 4; nearest "
+     "accepted: 192"},
+    {"room_before", Code::kUnsupported,
+     [](Problem& p) {
+       p.q_sequences.seqused = 0x7f0020000000;
+       p.tensors.q.row_stride = 1LL << 39;
+       p.tensors.q.row_stride -= 8;
+       p.tensors.q.data = 4096;
+     },
+     "q.row_stride is 549755813880; its 100 rows with cu_seqlens or seqused must span fewer bytes than the "
+     "address 0x1000 has before it"},
     {"workspace_null", Code::kInvalid, [](Problem& p) { p.workspace = 0; },
      "workspace is null; it must point to device memory"},
     {"workspace_alignment", Code::kInvalid, [](Problem& p) { p.workspace += 128; },

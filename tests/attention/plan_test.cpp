@@ -33,14 +33,15 @@ void expect_grid(const PlannedLaunch& launch, std::uint32_t x, std::uint32_t y, 
   EXPECT_EQ(launch.grid.z, z) << launch.step;
 }
 
-TEST(Plan, OneCtaForEachTileHeadAndBatch) {
+TEST(Plan, OneCtaForEachTileAndHead) {
   const Plan plan = planned(problem({2, 3, 3, 129, 400, 64}));
+  ASSERT_EQ(plan.launches.size(), 3u);
   ASSERT_EQ(plan.launches[0].step, "preprocess");
-  expect_grid(plan.launches[0], 2, 3, 2);
+  expect_grid(plan.launches[0], 2 * 2, 3, 1);
   ASSERT_EQ(plan.launches[1].step, "main");
-  expect_grid(plan.launches[1], 4, 3, 2);
+  expect_grid(plan.launches[1], 2 * 4, 3, 1);
   ASSERT_EQ(plan.launches[2].step, "postprocess");
-  expect_grid(plan.launches[2], 2, 3, 2);
+  expect_grid(plan.launches[2], 2 * 2, 3, 1);
   EXPECT_EQ(plan.launches[0].block.x, 256u);
   EXPECT_EQ(plan.launches[1].block.x, 512u);
   EXPECT_GE(plan.launches[1].shared_bytes, 9 * 16384u) << "Q twice, K, V, dO, dS and dQ in two halves";
@@ -55,6 +56,101 @@ TEST(Plan, WorkspacePartsFollowEachOther) {
   EXPECT_EQ(plan.workspace.part("dq_accum").offset, 1024u);
   EXPECT_EQ(plan.workspace.part("dq_accum").bytes, 32768u);
   EXPECT_EQ(plan.workspace.bytes, 33792u);
+  EXPECT_TRUE(plan.cleared.empty());
+}
+
+std::vector<std::string> steps(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const PlannedLaunch& launch : plan.launches) names.emplace_back(launch.step);
+  return names;
+}
+using Words = std::vector<std::string>;
+
+TEST(Plan, LaunchesWhatTheProblemAsksFor) {
+  Problem p = problem({2, 6, 2, 129, 400, 64});
+  EXPECT_EQ(steps(planned(p)), (Words{"preprocess", "main", "postprocess", "dk", "dv"})) << "groups";
+  p.shape.kv_heads = 6;
+  p.tensors.sink = p.tensors.dsink = 16;
+  EXPECT_EQ(steps(planned(p)), (Words{"preprocess", "sink", "main", "postprocess"}));
+  p.tensors.sink = p.tensors.dsink = 0;
+  p.mask = Mask::kCausal;
+  EXPECT_EQ(steps(planned(p)), (Words{"preprocess", "main", "postprocess"}));
+  p.mask = {10, 0};
+  EXPECT_EQ(steps(planned(p)), (Words{"preprocess", "main", "postprocess", "dk", "dv"}))
+      << "keys out of sight";
+  p.k_sequences.seqused = 16;
+  EXPECT_EQ(steps(planned(p)), (Words{"schedule", "preprocess", "main", "postprocess", "dk", "dv"}));
+  p = problem({2, 6, 6, 0, 400, 64});
+  EXPECT_EQ(steps(planned(p)), (Words{"dk", "dv"})) << "nothing but zeros";
+  p = problem({2, 6, 6, 400, 0, 64});
+  EXPECT_EQ(steps(planned(p)), (Words{"postprocess"})) << "nothing but zeros";
+  p = problem({0, 6, 6, 400, 400, 64});
+  EXPECT_EQ(steps(planned(p)), Words{});
+  EXPECT_EQ(planned(p).workspace.bytes, 0u);
+}
+
+// A causal problem with more queries than keys: the rows that see nothing have no tiles. A window: neither
+// have the keys that none sees.
+TEST(Plan, TilesAreOfWhatIsInSight) {
+  Problem p = problem({2, 1, 1, 1000, 300, 64});
+  p.mask = Mask::kCausal;
+  Plan plan = planned(p);
+  expect_grid(plan.launches[0], 2 * 3, 1, 1);
+  expect_grid(plan.launches[2], 2 * 8, 1, 1);  // zeros for the others
+  p = problem({2, 1, 1, 300, 1000, 64});
+  p.mask = {100, 0};
+  plan = planned(p);
+  expect_grid(plan.launches[0], 2 * 3, 1, 1);
+  expect_grid(plan.launches[1], 2 * 4, 1, 1);  // 400 keys
+}
+
+// Of packed sequences only a bound is known: a tile begun for each that has rows.
+TEST(Plan, PackedSequencesAreBoundedByTheirRows) {
+  Problem p = problem({70'000, 2, 2, 1000, 100'000, 64});
+  p.q_sequences.cu_seqlens = p.k_sequences.cu_seqlens = 16;
+  const Plan plan = planned(p);
+  ASSERT_EQ(plan.launches[0].step, "schedule");
+  expect_grid(plan.launches[0], 1, 1, 1);
+  expect_grid(plan.launches[1], (1000 + 1000 * 127) / 128, 2, 1);
+  expect_grid(plan.launches[2], (100'000 + 70'000 * 127) / 128, 2, 1);
+  expect_grid(plan.launches[3], 8, 2, 1);
+  EXPECT_EQ(plan.workspace.part("q_first_tile").bytes, 4u * 70'001);
+}
+
+// The rows of a ragged map end where a sequence ends, and begin so much before the tensor.
+TEST(Plan, MapsOfRaggedTensorsEndWithTheSequence) {
+  Problem p = problem({3, 2, 2, 129, 400, 64});
+  p.tensors.q.data = p.tensors.k.data = 0x10000000;
+  p.q_sequences.cu_seqlens = 16;
+  const Plan plan = planned(p);
+  const TensorMapRequest& q = plan.maps[0].request;
+  EXPECT_EQ(q.rank, 5);
+  EXPECT_EQ(q.base, 0x10000000u - 129 * 256);
+  EXPECT_EQ(std::vector<std::uint64_t>(q.dims, q.dims + 5), (std::vector<std::uint64_t>{64, 129, 2, 1, 130}));
+  EXPECT_EQ(q.strides[0], 256u);
+  EXPECT_EQ(q.strides[3], 256u);
+  const TensorMapRequest& k = plan.maps[1].request;
+  EXPECT_EQ(k.base, 0x10000000u);
+  EXPECT_EQ(std::vector<std::uint64_t>(k.dims, k.dims + 5), (std::vector<std::uint64_t>{64, 400, 2, 3, 1}));
+}
+
+TEST(Plan, DeterministicModeCountsTurns) {
+  Problem p = problem({2, 6, 2, 129, 400, 64});
+  p.deterministic = true;
+  p.workspace = 0x100000;
+  const Plan plan = planned(p);
+  Words cleared;
+  for (const WorkspacePart& part : plan.cleared) cleared.emplace_back(part.name);
+  EXPECT_EQ(cleared, (Words{"dk_accum", "dv_accum", "dq_turns", "dk_turns", "next_work"}));
+  EXPECT_EQ(plan.workspace.part("dq_turns").bytes, 4u * 6 * 4);
+  EXPECT_EQ(plan.workspace.part("dk_turns").bytes, 4u * 4 * 2 * 8);
+  const auto& main = std::get<sm100::backward::Parameters>(plan.launches[1].parameters);
+  EXPECT_NE(main.dq_turns, nullptr);
+  EXPECT_NE(main.dk_turns, nullptr);
+  EXPECT_NE(main.next_work, nullptr);
+  p.deterministic = false;
+  const Plan other = planned(p);
+  EXPECT_EQ(std::get<sm100::backward::Parameters>(other.launches[1].parameters).next_work, nullptr);
 }
 
 TEST(Plan, SizesOfLargeProblemsDoNotWrap) {
@@ -68,26 +164,30 @@ TEST(Plan, ParametersCarryTheProblem) {
   Problem p = problem({2, 3, 3, 129, 400, 64});
   p.workspace = 0x100000;
   p.tensors.lse.data = 0x200000;
+  p.mask = {77, kUnlimited};
   const Plan plan = planned(p);
   const auto& pre = std::get<common::PreprocessParameters>(plan.launches[0].parameters);
   const auto& main = std::get<sm100::backward::Parameters>(plan.launches[1].parameters);
   const auto& post = std::get<common::PostprocessParameters>(plan.launches[2].parameters);
-  EXPECT_EQ(main.q_rows, 129);
-  EXPECT_EQ(main.k_rows, 400);
-  EXPECT_EQ(main.q_rows_padded, 256);
-  EXPECT_EQ(main.heads, 3);
+  EXPECT_EQ(main.sequences.batch, 2);
+  EXPECT_EQ(main.sequences.q.rows, 129);
+  EXPECT_EQ(main.sequences.k.rows, 400);
+  EXPECT_EQ(main.sequences.left, 77);
+  EXPECT_EQ(main.sequences.right, shared::kUnbounded);
+  EXPECT_EQ(main.group, 1);
   EXPECT_EQ(main.scale, 0.125f);
   EXPECT_FLOAT_EQ(main.scale_log2, 0.18033688f);
   EXPECT_EQ(post.scale, 0.125f);
-  EXPECT_EQ(pre.lse, reinterpret_cast<const float*>(0x200000));
-  EXPECT_EQ(pre.lse_batch_stride, 3 * 129);
-  EXPECT_EQ(pre.lse_head_stride, 129);
+  EXPECT_EQ(pre.lse.data, reinterpret_cast<const float*>(0x200000));
+  EXPECT_EQ(pre.lse.batch_stride, 3 * 129);
+  EXPECT_EQ(pre.lse.head_stride, 129);
   EXPECT_EQ(main.lse_log2, reinterpret_cast<const float*>(0x100000));
   EXPECT_EQ(pre.lse_log2, main.lse_log2);
   EXPECT_EQ(pre.delta, main.delta);
   EXPECT_EQ(pre.dq_accum, main.dq_accum);
-  EXPECT_EQ(post.dq_accum, main.dq_accum);
+  EXPECT_EQ(post.accum, main.dq_accum);
   EXPECT_EQ(main.delta - main.lse_log2, 2 * 3 * 256);
+  EXPECT_EQ(main.dk_accum, nullptr);
 }
 
 TEST(Plan, AnUnboundPlanHasNoPointers) {
@@ -104,8 +204,8 @@ TEST(Plan, MapsTakeTheTensorsStrides) {
   ASSERT_EQ(dout.tensor, "dout");
   const TensorMapRequest& r = dout.request;
   EXPECT_EQ(r.base, 0x10000u);
-  EXPECT_EQ(r.rank, 4);
-  EXPECT_EQ(std::vector<std::uint64_t>(r.dims, r.dims + 4), (std::vector<std::uint64_t>{64, 129, 3, 2}));
+  EXPECT_EQ(r.rank, 5);
+  EXPECT_EQ(std::vector<std::uint64_t>(r.dims, r.dims + 5), (std::vector<std::uint64_t>{64, 129, 3, 2, 1}));
   EXPECT_EQ(std::vector<std::uint64_t>(r.strides, r.strides + 3),
             (std::vector<std::uint64_t>{144, 18576, 177776}));
   EXPECT_EQ(std::vector<std::uint32_t>(r.box, r.box + 4), (std::vector<std::uint32_t>{64, 128, 1, 1}));
@@ -137,9 +237,10 @@ TEST(Plan, MapsFillTheWholeOfTheParametersForThem) {
 
 TEST(Plan, TextNamesWhatRunsAndWhatItNeeds) {
   const std::string text = to_text(planned(problem({2, 3, 3, 129, 400, 64})));
-  for (const char* part : {"preprocess_sm100_d64_bf16", "backward_sm100_d64_bf16_dense_split_warp",
-                           "postprocess_sm100_d64_bf16", "grid 4 x 3 x 2", "block 512 x 1 x 1",
-                           "dims 64 x 129 x 3 x 2", "box 32 x 128 x 1 x 1", "workspace: 405504 bytes"}) {
+  for (const char* part :
+       {"preprocess_sm100_d64_bf16", "backward_sm100_d64_bf16_dense_split_warp", "postprocess_sm100_d64_bf16",
+        "grid 8 x 3 x 1", "block 512 x 1 x 1", "dims 64 x 129 x 3 x 2 x 1", "box 32 x 128 x 1 x 1 x 1",
+        "workspace: 405504 bytes"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is missing in\n" << text;
   }
 }
@@ -249,7 +350,9 @@ TEST(KernelTable, NamesAreUniqueAndTheImagesHoldThem) {
   std::set<std::string> names;
   for (const Kernel& kernel : kernel_table()) {
     EXPECT_TRUE(names.insert(kernel.main.name).second) << kernel.main.name;
-    for (const Entry* entry : {&kernel.preprocess, &kernel.main, &kernel.postprocess}) {
+    for (const Entry* entry :
+         {&kernel.preprocess, &kernel.main, &kernel.postprocess, &kernel.schedule, &kernel.sink}) {
+      if (entry->name.empty()) continue;
       const KernelImage* image = find_image(entry->image);
       ASSERT_NE(image, nullptr) << entry->image;
       EXPECT_EQ(image->arch, kernel.arch);
@@ -258,14 +361,16 @@ TEST(KernelTable, NamesAreUniqueAndTheImagesHoldThem) {
       EXPECT_NE(cubin.find(entry->name), std::string_view::npos) << entry->name;
     }
   }
-  EXPECT_EQ(names.size(), 10u);
+  EXPECT_EQ(names.size(), 26u);
 }
 
 TEST(KernelTable, FindsTheRowOfEveryVariant) {
   for (const Kernel& kernel : kernel_table()) {
     Problem p = problem({1, 1, 1, 8, 8, kernel.head_dim});
     p.dtype = kernel.dtype;
-    p.mask = kernel.mask == MaskKind::kDense ? Mask::kDense : Mask::kCausal;
+    p.mask = kernel.mask == MaskKind::kDense    ? Mask::kDense
+             : kernel.mask == MaskKind::kCausal ? Mask::kCausal
+                                                : Mask{5, 6};
     if (kernel.tensor_memory) p.tensor_memory = *kernel.tensor_memory;
     if (kernel.signal) p.signal = *kernel.signal;
     EXPECT_EQ(find_kernel(kernel.arch, kernel.direction, p), &kernel);

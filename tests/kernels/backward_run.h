@@ -68,17 +68,17 @@ class Buffer {
 };
 
 inline void encode(Workbench& bench, Address base, int rows, const Shape& s, std::uint32_t columns,
-                   Swizzle swizzle, TensorMapBytes* map, std::uint32_t box_rows = 128) {
+                   Swizzle swizzle, TensorMapBytes* map, std::uint32_t box_rows = 128, int rank = 4) {
   TensorMapRequest request;
   request.base = base;
   request.swizzle = swizzle;
-  request.rank = 4;
-  const std::uint64_t dims[] = {64, std::uint64_t(rows), std::uint64_t(s.heads), std::uint64_t(s.batch)};
-  const std::uint64_t strides[] = {s.heads * 128u, 128, std::uint64_t(rows) * s.heads * 128};
-  const std::uint32_t box[] = {columns, box_rows, 1, 1};
-  std::copy_n(dims, 4, request.dims);
-  std::copy_n(strides, 3, request.strides);
-  std::copy_n(box, 4, request.box);
+  request.rank = rank;
+  const std::uint64_t dims[] = {64, std::uint64_t(rows), std::uint64_t(s.heads), std::uint64_t(s.batch), 1};
+  const std::uint64_t strides[] = {s.heads * 128u, 128, std::uint64_t(rows) * s.heads * 128, s.heads * 128u};
+  const std::uint32_t box[] = {columns, box_rows, 1, 1, 1};
+  std::copy_n(dims, 5, request.dims);
+  std::copy_n(strides, 4, request.strides);
+  std::copy_n(box, 5, request.box);
   const Status status = bench.encode(request, map);
   EXPECT_TRUE(status.ok()) << status.sentence();
 }
@@ -106,8 +106,18 @@ struct Defect {
 // `variant` is split_warp, aliased_cta, ...
 inline Gradients run(Workbench& bench, const Shape& s, const Inputs& in, const std::string& variant,
                      Defect* defect = nullptr) {
-  const int padded = (s.q_rows + 127) / 128 * 128;
-  const std::size_t padded_rows = std::size_t(s.batch) * s.heads * padded;
+  shared::Sequences sequences = {};
+  sequences.batch = s.batch;
+  sequences.left = shared::kUnbounded;
+  sequences.right = s.causal ? 0 : shared::kUnbounded;
+  sequences.q.rows = s.q_rows;
+  sequences.k.rows = s.k_rows;
+  const shared::Sight sight = shared::sight_of(sequences, 0);
+  sequences.q.tiles = shared::tiles_of(sight.q.count, 128);
+  sequences.k.tiles = shared::tiles_of(sight.k.count, 128);
+  sequences.q.all_tiles = s.batch * sequences.q.tiles;
+  sequences.k.all_tiles = s.batch * sequences.k.tiles;
+  const std::size_t padded_rows = std::size_t(s.heads) * sequences.q.all_tiles * 128;
   const Buffer q(bench, in.q), k(bench, in.k), v(bench, in.v), out(bench, in.out), dout(bench, in.dout),
       lse(bench, in.lse), lse_log2(bench, padded_rows * 4), delta(bench, padded_rows * 4),
       dq_accum(bench, padded_rows * 64 * 4), dq(bench, in.q.size() * 2), dk(bench, in.k.size() * 2),
@@ -117,41 +127,37 @@ inline Gradients run(Workbench& bench, const Shape& s, const Inputs& in, const s
     return common::View{buffer.pointer<void>(), std::int64_t{s.q_rows} * s.heads * 64,
                         std::int64_t{s.heads} * 64, 64};
   };
-  const Dim3 q_grid = {std::uint32_t(padded / 128), std::uint32_t(s.heads), std::uint32_t(s.batch)};
-  const Dim3 k_grid = {std::uint32_t((s.k_rows + 127) / 128), q_grid.y, q_grid.z};
+  const Dim3 q_grid = {std::uint32_t(sequences.q.all_tiles), std::uint32_t(s.heads), 1};
+  const Dim3 k_grid = {std::uint32_t(sequences.k.all_tiles), q_grid.y, 1};
+  const Dim3 memory_grid = {std::uint32_t(s.batch * shared::tiles_of(s.q_rows, 128)), q_grid.y, 1};
 
   common::PreprocessParameters pre = {};
   pre.out = view(out);
   pre.dout = view(dout);
-  pre.lse = lse.pointer<float>();
-  pre.lse_batch_stride = std::int64_t{s.heads} * s.q_rows;
-  pre.lse_head_stride = s.q_rows;
+  pre.lse = {lse.pointer<float>(), std::int64_t{s.heads} * s.q_rows, s.q_rows};
   pre.lse_log2 = lse_log2.pointer<float>();
   pre.delta = delta.pointer<float>();
   pre.dq_accum = dq_accum.pointer<float>();
-  pre.heads = s.heads;
-  pre.q_rows = s.q_rows;
-  pre.q_rows_padded = padded;
+  pre.sequences = sequences;
+  pre.head_dim = 64;
   const KernelImage& common_image = *find_image("sm100_common");
   Status status = launch(bench, common_image, "preprocess_sm100_d64_bf16", q_grid, common::kThreads, 0, pre);
   EXPECT_TRUE(status.ok()) << status.sentence();
 
   backward::Parameters main = {};
-  encode(bench, q.address(), s.q_rows, s, 64, Swizzle::k128, &main.q);
-  encode(bench, k.address(), s.k_rows, s, 64, Swizzle::k128, &main.k);
-  encode(bench, v.address(), s.k_rows, s, 64, Swizzle::k128, &main.v);
-  encode(bench, dout.address(), s.q_rows, s, 64, Swizzle::k128, &main.dout);
-  encode(bench, dk.address(), s.k_rows, s, 32, Swizzle::k64, &main.dk);
-  encode(bench, dv.address(), s.k_rows, s, 32, Swizzle::k64, &main.dv);
+  encode(bench, q.address(), s.q_rows, s, 64, Swizzle::k128, &main.q, 128, 5);
+  encode(bench, k.address(), s.k_rows, s, 64, Swizzle::k128, &main.k, 128, 5);
+  encode(bench, v.address(), s.k_rows, s, 64, Swizzle::k128, &main.v, 128, 5);
+  encode(bench, dout.address(), s.q_rows, s, 64, Swizzle::k128, &main.dout, 128, 5);
+  encode(bench, dk.address(), s.k_rows, s, 32, Swizzle::k64, &main.dk, 128, 5);
+  encode(bench, dv.address(), s.k_rows, s, 32, Swizzle::k64, &main.dv, 128, 5);
   main.lse_log2 = lse_log2.pointer<float>();
   main.delta = delta.pointer<float>();
   main.dq_accum = dq_accum.pointer<float>();
   main.scale = static_cast<float>(in.scale);
   main.scale_log2 = static_cast<float>(in.scale * 1.4426950408889634);
-  main.q_rows = s.q_rows;
-  main.k_rows = s.k_rows;
-  main.q_rows_padded = padded;
-  main.heads = s.heads;
+  main.group = 1;
+  main.sequences = sequences;
   KernelImage image = *find_image("sm100_backward");
   std::string ptx;
   if (defect && defect->parameters) defect->parameters(main);
@@ -170,13 +176,12 @@ inline Gradients run(Workbench& bench, const Shape& s, const Inputs& in, const s
   }
 
   common::PostprocessParameters post = {};
-  post.dq_accum = dq_accum.pointer<float>();
-  post.dq = view(dq);
+  post.accum = dq_accum.pointer<float>();
+  post.gradient = view(dq);
   post.scale = main.scale;
-  post.heads = s.heads;
-  post.q_rows = s.q_rows;
-  post.q_rows_padded = padded;
-  status = launch(bench, common_image, "postprocess_sm100_d64_bf16", q_grid, common::kThreads, 0, post);
+  post.sequences = sequences;
+  post.head_dim = 64;
+  status = launch(bench, common_image, "postprocess_sm100_d64_bf16", memory_grid, common::kThreads, 0, post);
   EXPECT_TRUE(status.ok()) << status.sentence();
 
   EXPECT_TRUE(bench.wait(nullptr).ok());

@@ -1,10 +1,14 @@
-// Masks and tile ranges against brute force, and the order of the dQ accumulator.
+// Masks, tile ranges, turns and what is in sight against brute force, and the order of the dQ accumulator.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <vector>
 
 #include "kernels/shared/dq_order.h"
 #include "kernels/shared/mask.h"
+#include "kernels/shared/sequences.h"
+#include "kernels/shared/turns.h"
 
 namespace flashback::shared {
 namespace {
@@ -13,50 +17,164 @@ constexpr int kTile = 128;
 
 bool visible(Mask mask, int row, int key, Lengths lengths) {
   if (key >= lengths.k_rows) return false;
-  return mask == Mask::kDense || key <= row + lengths.k_rows - lengths.q_rows;
+  const std::int64_t behind =
+      std::int64_t{key} - row - lengths.k_rows + lengths.q_rows;  // of where it stands
+  switch (mask) {
+    case Mask::kDense:
+      return true;
+    case Mask::kCausal:
+      return behind <= 0;
+    case Mask::kWindow:
+      return behind <= lengths.right && -behind <= lengths.left;
+  }
+  return false;
 }
 
-class MaskTest : public testing::TestWithParam<Mask> {};
+struct MaskCase {
+  Mask mask;
+  int left = kUnbounded, right = kUnbounded;
+};
 
-constexpr int kLengths[] = {1, 2, 63, 64, 65, 127, 128, 129, 192, 193, 255, 256, 257, 300, 512};
+void PrintTo(const MaskCase& c, std::ostream* out) {
+  *out << static_cast<int>(c.mask) << " " << c.left << " " << c.right;
+}
 
-TEST_P(MaskTest, FirstRowIsWhereVisibilityBegins) {
-  for (int q_rows : kLengths) {
-    for (int k_rows : kLengths) {
-      const Lengths lengths = {q_rows, k_rows};
-      for (int key = 0; key < k_rows + kTile; ++key) {
-        const int first = first_row_that_sees(GetParam(), key, lengths);
-        for (int row = 0; row < q_rows; ++row) {
-          ASSERT_EQ(row >= first, visible(GetParam(), row, key, lengths))
-              << "row " << row << " of " << q_rows << ", key " << key << " of " << k_rows;
-        }
-      }
+class MaskTest : public testing::TestWithParam<MaskCase> {
+ protected:
+  // Every pair of lengths.
+  template <typename Body>
+  void for_each(Body body) {
+    constexpr int kLengths[] = {1, 2, 63, 64, 65, 127, 128, 129, 192, 193, 255, 256, 257, 300, 512};
+    for (int q_rows : kLengths) {
+      for (int k_rows : kLengths) body({q_rows, k_rows, GetParam().left, GetParam().right});
     }
   }
+  const Mask mask_ = GetParam().mask;
+};
+
+TEST_P(MaskTest, RowsAreBetweenTheFirstAndTheLast) {
+  for_each([&](Lengths lengths) {
+    for (int key = 0; key < lengths.k_rows; ++key) {
+      const int first = first_row_that_sees(mask_, key, lengths),
+                last = last_row_that_sees(mask_, key, lengths);
+      for (int row = 0; row < lengths.q_rows; ++row) {
+        ASSERT_EQ(row >= first && row <= last, visible(mask_, row, key, lengths))
+            << "row " << row << " of " << lengths.q_rows << ", key " << key << " of " << lengths.k_rows;
+      }
+    }
+    EXPECT_EQ(first_row_that_sees(mask_, lengths.k_rows, lengths), kNoRow);
+  });
+}
+
+bool any_visible(Mask mask, int tile, int key_tile, Lengths lengths) {
+  for (int row = tile * kTile; row < std::min(lengths.q_rows, (tile + 1) * kTile); ++row) {
+    for (int key = key_tile * kTile; key < std::min(lengths.k_rows, (key_tile + 1) * kTile); ++key) {
+      if (visible(mask, row, key, lengths)) return true;
+    }
+  }
+  return false;
 }
 
 TEST_P(MaskTest, QueryTilesAreThoseWithAVisibleElement) {
-  for (int q_rows : kLengths) {
-    for (int k_rows : kLengths) {
-      const Lengths lengths = {q_rows, k_rows};
-      for (int tile_key = 0; tile_key < k_rows; tile_key += kTile) {
-        const TileRange range = query_tiles(GetParam(), tile_key, lengths, kTile);
-        ASSERT_LT(range.begin, range.end);
-        ASSERT_EQ(range.end, (q_rows + kTile - 1) / kTile);
-        for (int tile = 0; tile < range.end; ++tile) {
-          bool any = false;
-          for (int row = tile * kTile; row < std::min(q_rows, (tile + 1) * kTile); ++row) {
-            any = any || visible(GetParam(), row, tile_key, lengths);
-          }
-          ASSERT_EQ(any, tile >= range.begin)
-              << "query tile " << tile << " of " << q_rows << " rows, key " << tile_key << " of " << k_rows;
-        }
+  for_each([&](Lengths lengths) {
+    for (int key_tile = 0; key_tile * kTile < lengths.k_rows; ++key_tile) {
+      const TileRange range = query_tiles(mask_, key_tile * kTile, lengths, kTile, kTile);
+      ASSERT_LE(range.begin, range.end);
+      for (int tile = 0; tile * kTile < lengths.q_rows; ++tile) {
+        ASSERT_EQ(any_visible(mask_, tile, key_tile, lengths), tile >= range.begin && tile < range.end)
+            << "query tile " << tile << " of " << lengths.q_rows << " rows, key tile " << key_tile << " of "
+            << lengths.k_rows;
       }
+    }
+  });
+}
+
+// Each key tile that sees a query tile has a turn of its own, 0, 1, ..., in the order of the CTAs.
+TEST_P(MaskTest, TurnsAreCountedWithoutGaps) {
+  for_each([&](Lengths lengths) {
+    for (int tile = 0; tile * kTile < lengths.q_rows; ++tile) {
+      std::vector<int> key_tiles;
+      for (int key_tile = 0; key_tile * kTile < lengths.k_rows; ++key_tile) {
+        if (any_visible(mask_, tile, key_tile, lengths)) key_tiles.push_back(key_tile);
+      }
+      if (last_tile_first(mask_)) std::reverse(key_tiles.begin(), key_tiles.end());
+      for (std::size_t i = 0; i < key_tiles.size(); ++i) {
+        ASSERT_EQ(turn_of(mask_, key_tiles[i], tile, lengths, kTile, kTile), static_cast<int>(i))
+            << "query tile " << tile << " of " << lengths.q_rows << " rows, key tile " << key_tiles[i]
+            << " of " << lengths.k_rows;
+      }
+    }
+  });
+}
+
+// What is in sight has rows that all see a key, and keys that are all seen; and it is all that there is.
+TEST_P(MaskTest, SightDropsWhatSeesNothing) {
+  for_each([&](Lengths lengths) {
+    Sequences s = {};
+    s.batch = 1;
+    s.q.rows = lengths.q_rows;
+    s.k.rows = lengths.k_rows;
+    s.left = lengths.left;
+    s.right = mask_ == Mask::kCausal ? 0 : lengths.right;
+    const Sight sight = sight_of(s, 0);
+    EXPECT_EQ(sight.q.first + sight.q.count, lengths.q_rows);
+    EXPECT_EQ(sight.k.first + sight.k.count, lengths.k_rows);
+    for (int row = 0; row < lengths.q_rows; ++row) {
+      bool sees = false;
+      for (int key = 0; key < lengths.k_rows; ++key) sees = sees || visible(mask_, row, key, lengths);
+      ASSERT_EQ(sees, row >= sight.q.first) << row << " of " << lengths.q_rows << ", " << lengths.k_rows;
+    }
+    for (int key = 0; key < lengths.k_rows; ++key) {
+      bool seen = false;
+      for (int row = 0; row < lengths.q_rows; ++row) seen = seen || visible(mask_, row, key, lengths);
+      ASSERT_EQ(seen, key >= sight.k.first) << key << " of " << lengths.k_rows << ", " << lengths.q_rows;
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Masks, MaskTest,
+                         testing::Values(MaskCase{Mask::kDense}, MaskCase{Mask::kCausal},
+                                         MaskCase{Mask::kWindow, 0, 0}, MaskCase{Mask::kWindow, 64, 0},
+                                         MaskCase{Mask::kWindow, kUnbounded, 70},
+                                         MaskCase{Mask::kWindow, 130, kUnbounded},
+                                         MaskCase{Mask::kWindow, 3, 200}));
+
+TEST(Sequences, WhateverTheNumbersRowsLieInMemory) {
+  const std::int32_t offsets[] = {-5, 40, 30, 1 << 30}, used[] = {1 << 30, -7, 12};
+  Side side = {};
+  side.cu_seqlens = offsets;
+  side.rows = 50;
+  for (const std::int32_t* seqused : {static_cast<const std::int32_t*>(nullptr), &used[0]}) {
+    side.seqused = seqused;
+    for (int batch = 0; batch < 3; ++batch) {
+      const Rows rows = rows_of(side, batch);
+      EXPECT_GE(rows.first, 0);
+      EXPECT_GE(rows.count, 0);
+      EXPECT_LE(rows.first + rows.count, 50);
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Masks, MaskTest, testing::Values(Mask::kDense, Mask::kCausal));
+TEST(Sequences, PlacesAndOwners) {
+  const std::int32_t offsets[] = {0, 0, 300, 300, 310}, first_tile[] = {0, 0, 3, 3, 4};
+  Side side = {};
+  side.cu_seqlens = offsets;
+  side.first_tile = first_tile;
+  side.rows = 320;
+  const auto place = [&](int number) {
+    const Place p = place_of(side, 4, number);
+    return std::pair(p.batch, p.tile);
+  };
+  EXPECT_EQ(place(0), std::pair(1, 0));
+  EXPECT_EQ(place(2), std::pair(1, 2));
+  EXPECT_EQ(place(3), std::pair(3, 0));
+  EXPECT_EQ(place(4).first, -1);
+  EXPECT_EQ(owner_of(side, 4, 299).batch, 1);
+  EXPECT_EQ(owner_of(side, 4, 299).tile, 299);
+  EXPECT_EQ(owner_of(side, 4, 300).batch, 3);
+  EXPECT_EQ(owner_of(side, 4, 310).batch, -1);
+  EXPECT_EQ(owner_of(side, 0, 0).batch, -1);
+}
 
 TEST(RowsThatSee, IsOneBitARow) {
   for (int first : {0, 1, 5, 31, 32, 33, 64, 1000, kNoRow}) {
@@ -64,6 +182,16 @@ TEST(RowsThatSee, IsOneBitARow) {
       const std::uint32_t bits = rows_that_see(first, row);
       for (int c = 0; c < 32; ++c)
         EXPECT_EQ(bits >> c & 1, row + c >= first) << first << " " << row << " " << c;
+    }
+  }
+}
+
+TEST(RowsUpTo, IsOneBitARow) {
+  for (int last : {-1, 0, 5, 31, 32, 33, 64, 1000}) {
+    for (int row : {0, 1, 32, 64, 96, 999, 2000000000}) {
+      const std::uint32_t bits = rows_up_to(last, row);
+      for (int c = 0; c < 32; ++c)
+        EXPECT_EQ(bits >> c & 1, row + c <= last) << last << " " << row << " " << c;
     }
   }
 }

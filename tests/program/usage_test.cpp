@@ -98,10 +98,11 @@ TEST_F(Usage, VariantsAreChecked) {
 }
 
 TEST_F(Usage, UnsupportedProblemsAreRefused) {
-  expect_refused("plan backward --head-dim 72",
-                 "head_dim is 72; no backward kernel for sm100 takes it yet; accepted: 64");
-  expect_refused("plan backward --dtype fp16",
-                 "dtype is fp16; no backward kernel for sm100 takes it yet; accepted: bf16");
+  expect_refused(
+      "plan backward --head-dim 72",
+      "head_dim is 72; no backward kernel for sm100 takes it yet; accepted: multiples of 8 up to 64");
+  expect_refused("plan backward --arch sm90 --dtype fp16",
+                 "dtype is fp16; no backward kernel for sm90 takes it yet; accepted: bf16");
   expect_refused("plan backward --heads 4 --kv-heads 3",
                  "kv_heads is 3; it must divide heads, which is 4; nearest accepted: 4");
 }
@@ -177,8 +178,8 @@ TEST_F(Usage, ListIsTheTable) {
     hopper += kernel["arch"] == "sm90" && kernel["head_dim"] == 64 && kernel["dtype"] == "bf16";
     EXPECT_EQ(kernel.contains("tmem"), kernel["arch"] == "sm100");
   }
-  EXPECT_EQ(variants, 8);  // two masks, four variants
-  EXPECT_EQ(hopper, 2);    // two masks
+  EXPECT_EQ(variants, 12);  // three masks, four variants
+  EXPECT_EQ(hopper, 2);     // two masks
 }
 
 TEST_F(Usage, PlanShowsLaunchesAndWorkspace) {
@@ -190,7 +191,7 @@ TEST_F(Usage, PlanShowsLaunchesAndWorkspace) {
   const Json& main = plan["launches"][1];
   EXPECT_EQ(main["step"], "main");
   EXPECT_EQ(main["entry"], "backward_sm100_d64_bf16_causal_split_warp");
-  EXPECT_EQ(main["grid"], Json({3, 3, 2}));  // 300 keys are three tiles of 128
+  EXPECT_EQ(main["grid"], Json({6, 3, 1}));  // 300 keys are three tiles of 128
   EXPECT_EQ(main["block"], Json({512, 1, 1}));
   EXPECT_EQ(main["cluster"], Json({1, 1, 1}));
   EXPECT_GT(main["shared_bytes"], 100'000);

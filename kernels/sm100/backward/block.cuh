@@ -5,11 +5,28 @@
 #include "kernels/ptx/memory.cuh"
 #include "kernels/shared/convert.cuh"
 #include "kernels/sm100/backward/config.h"
+#include "kernels/tile/columns.h"
 
 namespace flashback::sm100::backward {
 
-// P = exp2(S * scale_log2 - lse_log2) for a block of query rows, from minus the exponent: the special
-// function unit negates for nothing, and lse_log2 is read as it lies.
+// Where a compute thread works. Its 64 query rows of a tile are two blocks of 32, one in each half.
+struct ComputeThread {
+  int group;            // 0, 1: which block of a half
+  int key;              // in the tile: its lane of tensor memory
+  std::uint32_t lanes;  // its warp's part of a tensor memory address
+
+  __device__ explicit ComputeThread(int warp)
+      : group((warp - kFirstComputeWarp) / 4),
+        key(static_cast<int>(threadIdx.x) % kGroupThreads),
+        lanes(tile::lanes_of(warp)) {}
+  // First row in the tile of the block in `half`.
+  __device__ int row(int half) const { return half * kQueryRows / 2 + group * kBlockColumns; }
+};
+
+// P = exp2(S * scale_log2 - lse_log2) for a block of query rows. The exponent of a pair that is seen is never
+// positive but for rounding, which for scores of 1e8 is an error of several units: taken as minus its
+// absolute value, P is at most 1 whatever the scores, and that of a hidden pair is finite. The special
+// function unit negates and drops signs for nothing, and so lse_log2 is read as it lies.
 __device__ inline void exponentiate(float (&s)[kBlockColumns], ptx::F32x2 minus_scale_log2,
                                     const float* lse_log2) {
   const std::uint32_t from = ptx::shared_address(lse_log2);
@@ -21,8 +38,8 @@ __device__ inline void exponentiate(float (&s)[kBlockColumns], ptx::F32x2 minus_
     for (int j = 0; j < 4; j += 2) {
       float x, y;
       ptx::unpair(x, y, ptx::multiply_add(ptx::pair(s[i + j], s[i + j + 1]), minus_scale_log2, lse[j / 2]));
-      s[i + j] = ptx::exp2(-x);
-      s[i + j + 1] = ptx::exp2(-y);
+      s[i + j] = ptx::exp2(-fabsf(x));
+      s[i + j + 1] = ptx::exp2(-fabsf(y));
     }
   }
 }
@@ -57,8 +74,7 @@ __device__ void narrow(std::uint32_t (&words)[kBlockWords], const float (&v)[kBl
 
 // A block in shared memory, sixteen bytes at a time; `offset` says where in the buffer each chunk goes.
 template <class Offset>
-__device__ void store_block(const std::uint32_t (&words)[kBlockWords], Offset offset, void* buffer) {
-  const std::uint32_t to = ptx::shared_address(buffer);
+__device__ void store_block(const std::uint32_t (&words)[kBlockWords], Offset offset, std::uint32_t to) {
 #pragma unroll
   for (int i = 0; i < kBlockChunks; ++i) {
     const std::uint32_t* w = &words[4 * i];

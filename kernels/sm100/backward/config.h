@@ -36,7 +36,9 @@
 #include "kernels/shared/dq_order.h"
 #include "kernels/shared/dtype.h"
 #include "kernels/shared/mask.h"
+#include "kernels/shared/sequences.h"
 #include "kernels/shared/tensor_map_bytes.h"
+#include "kernels/shared/turns.h"
 #include "kernels/tile/columns.h"
 #include "kernels/tile/operand.h"
 
@@ -61,25 +63,31 @@ struct Config {
   Signal signal;               // changes speed only
 };
 
-// Everything a launch is told. Lengths in rows; q_rows and k_rows are the real ones, q_rows_padded is q_rows
-// rounded up to the tile. lse_log2 and delta are [batch][head][q_rows_padded] fp32; dq_accum is
-// [batch][head][q_rows_padded * head_dim] fp32 in the private order of kernels/shared/dq_order.h.
+// Everything a launch is told. Rows are those in sight (kernels/shared/sequences.h), tiles are numbered
+// through all sequences; [tile] stands for [head][all tiles of a head].
 struct Parameters {
-  // 16-bit loads: dims (d, row, head, batch), box d x 128 rows, 128-byte swizzle.
+  // 16-bit loads: dims (d, row, head, batch, shift), box d x 128 rows, 128-byte swizzle. Rows end where the
+  // sequence ends: see Work::at.
   TensorMapBytes q, k, v, dout;
-  // 16-bit stores: same dims, box 32 x 128 rows, 64-byte swizzle.
+  // 16-bit stores: same dims, box 32 x 128 rows, 64-byte swizzle. Not used with dk_accum.
   TensorMapBytes dk, dv;
-  const float* lse_log2;
-  const float* delta;
-  float* dq_accum;
-  float scale;       // softmax scale
-  float scale_log2;  // softmax scale * log2(e)
-  std::int32_t q_rows, k_rows, q_rows_padded;
-  std::int32_t heads;  // query heads
+  const float* lse_log2;  // [tile][128]
+  const float* delta;     // [tile][128]
+  // Sums in fp32, [tile][128 * 64] in the private order of kernels/shared/dq_order.h. dK and dV are summed in
+  // global memory where query heads share a key head, or fp32 gradients are wanted; else null.
+  float *dq_accum, *dk_accum, *dv_accum;
+  // Deterministic mode, else null: additions so far to dQ of a query tile, and to dV and dK of a tile of keys
+  // by each compute group ([tile][4]); and the next work item. Zero before the launch.
+  std::int32_t *dq_turns, *dk_turns, *next_work;
+  float scale;         // softmax scale
+  float scale_log2;    // softmax scale * log2(e)
+  std::int32_t group;  // query heads of a key head
+  shared::Sequences sequences;
 };
 
-// Grid: x = tiles of keys (ascending: under a causal mask the longest start first), y = query heads, z =
-// batch.
+// Grid: x = tiles of keys of all sequences (ascending: under a causal mask the longest start first), y =
+// query heads. In deterministic mode CTAs take the same items from a counter, so that whoever waits for his
+// turn waits for a CTA that has started.
 inline constexpr int kHeadDim = 64;
 inline constexpr int kQueryRows = 128;  // of a tile: columns of S
 inline constexpr int kKeyRows = 128;    // of a CTA: lanes of S
@@ -90,7 +98,7 @@ inline constexpr int kBlockColumns = 32, kBlockWords = kBlockColumns / 2, kBlock
 
 // Warps.
 //
-//   warps   role       registers a thread (dense, causal)
+//   warps   role       registers a thread (dense, else)
 //   0-3     reduce     152  136    dQ: tensor memory -> shared -> added to global
 //   4-11    compute    136  144    P and dS; at the end dK and dV
 //   12      multiply    88   88    issues every product; owns tensor memory
@@ -178,11 +186,22 @@ using QueryTile = tile::OperandTile<kQueryRows>;
 using KeyTile = tile::OperandTile<kKeyRows>;
 static_assert(kHeadDim == tile::kRowElements);
 
+// A CTA's share: a tile of keys of a query head, and the query tiles that see it. Found by one thread.
+struct Work {
+  int batch;  // -1: there are fewer tiles than CTAs
+  int head;
+  int key_tile;           // of its sequence
+  std::int64_t k_number;  // of the tile among all tiles of a head
+  shared::Sight sight;
+  shared::Lengths lengths;
+  shared::TileRange tiles;
+};
+
 struct SharedMemory {
-  QueryTile q[kQStages];  // stage 0 at the end: dK on its way out
-  KeyTile k, v;
-  QueryTile dout[kDoutStages];                      // stage 0 at the end: dV on its way out
-  KeyTile ds[2];                                    // dS by keys, query rows 0-63 and 64-127
+  QueryTile q[kQStages];        // at the end: dK on its way out, 32 columns a compute group
+  KeyTile k, v;                 // V at the end: as dO
+  QueryTile dout[kDoutStages];  // stage 0 at the end: dV on its way out
+  KeyTile ds[2];                // dS by keys, query rows 0-63 and 64-127
   float dq[kDqStages][kQueryRows * kBlockColumns];  // 32 columns of dQ, in the order of the accumulator
   float lse[kLseStages][kQueryRows];
   float delta[kDeltaStages][kQueryRows];
@@ -208,6 +227,7 @@ struct SharedMemory {
   ptx::Barrier dk_full;   // commit of the last dK (1) -> compute: dK is final
 
   std::uint32_t tensor_memory;  // address of column 0, written by its allocation
+  Work work;
 };
 static_assert(offsetof(SharedMemory, ds) % tile::kGroupBytes == 0);
 
@@ -216,6 +236,7 @@ inline constexpr std::uint32_t kRowsBytes = kQueryRows * sizeof(float);  // of l
 inline constexpr std::uint32_t kDqBlockBytes = kQueryRows * kBlockColumns * sizeof(float);
 inline constexpr std::uint32_t kStagedBytes = kKeyRows * kBlockColumns * 2;  // of dK or dV, a compute group
 static_assert(KeyTile::kBytes == kTileBytes && 2 * kStagedBytes == kTileBytes);
+static_assert(kKeyRows == kQueryRows && kDqBlockBytes == kTileBytes);  // 32 columns in fp32 fill a tile
 static_assert(shared::kDqTileRows == kQueryRows);
 
 // Where a compute group stages its 32 columns of dK or dV for the store: rows of 64 bytes, 64-byte swizzle.

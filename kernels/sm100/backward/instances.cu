@@ -1,4 +1,4 @@
-// The compiled kernels, one line each; names are made of the fields of their configuration.
+// The compiled kernels, by four variants a line; names are made of the fields of their configuration.
 #include "kernels/sm100/backward/kernel.cuh"
 
 namespace flashback::sm100::backward {
@@ -8,19 +8,22 @@ namespace flashback::sm100::backward {
       const __grid_constant__ Parameters parameters) {            \
     backward<Config{__VA_ARGS__}>(parameters);                    \
   }
+#define FLASHBACK_VARIANTS(what, ...)                                                    \
+  FLASHBACK_INSTANCE(backward_sm100_##what##_aliased_cta, __VA_ARGS__, kAliased, kCta)   \
+  FLASHBACK_INSTANCE(backward_sm100_##what##_aliased_warp, __VA_ARGS__, kAliased, kWarp) \
+  FLASHBACK_INSTANCE(backward_sm100_##what##_split_cta, __VA_ARGS__, kSplit, kCta)       \
+  FLASHBACK_INSTANCE(backward_sm100_##what##_split_warp, __VA_ARGS__, kSplit, kWarp)
 
 using enum TensorMemory;
 using enum Signal;
-constexpr Dtype kBf16 = Dtype::kBf16;
-constexpr Mask kDense = Mask::kDense, kCausal = Mask::kCausal;
+constexpr Dtype kBf16 = Dtype::kBf16, kF16 = Dtype::kF16;
+constexpr Mask kDense = Mask::kDense, kCausal = Mask::kCausal, kWindow = Mask::kWindow;
 
-FLASHBACK_INSTANCE(backward_sm100_d64_bf16_dense_aliased_cta, 64, kBf16, kDense, kAliased, kCta)
-FLASHBACK_INSTANCE(backward_sm100_d64_bf16_dense_aliased_warp, 64, kBf16, kDense, kAliased, kWarp)
-FLASHBACK_INSTANCE(backward_sm100_d64_bf16_dense_split_cta, 64, kBf16, kDense, kSplit, kCta)
-FLASHBACK_INSTANCE(backward_sm100_d64_bf16_dense_split_warp, 64, kBf16, kDense, kSplit, kWarp)
-FLASHBACK_INSTANCE(backward_sm100_d64_bf16_causal_aliased_cta, 64, kBf16, kCausal, kAliased, kCta)
-FLASHBACK_INSTANCE(backward_sm100_d64_bf16_causal_aliased_warp, 64, kBf16, kCausal, kAliased, kWarp)
-FLASHBACK_INSTANCE(backward_sm100_d64_bf16_causal_split_cta, 64, kBf16, kCausal, kSplit, kCta)
-FLASHBACK_INSTANCE(backward_sm100_d64_bf16_causal_split_warp, 64, kBf16, kCausal, kSplit, kWarp)
+FLASHBACK_VARIANTS(d64_bf16_dense, 64, kBf16, kDense)
+FLASHBACK_VARIANTS(d64_bf16_causal, 64, kBf16, kCausal)
+FLASHBACK_VARIANTS(d64_bf16_window, 64, kBf16, kWindow)
+FLASHBACK_VARIANTS(d64_fp16_dense, 64, kF16, kDense)
+FLASHBACK_VARIANTS(d64_fp16_causal, 64, kF16, kCausal)
+FLASHBACK_VARIANTS(d64_fp16_window, 64, kF16, kWindow)
 
 }  // namespace flashback::sm100::backward

@@ -7,24 +7,14 @@
 #include "kernels/ptx/tma.cuh"
 #include "kernels/sm100/backward/block.cuh"
 #include "kernels/sm100/backward/config.h"
+#include "kernels/sm100/backward/store.cuh"
+#include "kernels/sm100/backward/work.cuh"
 #include "kernels/tile/product.cuh"
 #include "kernels/tile/ring.h"
 
 namespace flashback::sm100::backward {
 
 using tile::RingPosition;
-
-// A CTA's share: a tile of keys of one head, and the query tiles that see it.
-struct Work {
-  int key_row, head, batch;
-  shared::TileRange tiles;
-
-  __device__ ptx::Coordinates rows(int row, int d = 0) const { return {d, row, head, batch}; }
-  // Of this head's first row in the padded arrays.
-  __device__ std::int64_t padded_row(const Parameters& p) const {
-    return (static_cast<std::int64_t>(batch) * p.heads + head) * p.q_rows_padded;
-  }
-};
 
 // --- load: one thread --------------------------------------------------------------------------
 
@@ -33,21 +23,23 @@ __device__ inline void load(const Parameters& p, SharedMemory& sm, const Work& w
   ptx::prefetch_tensor_map(&p.k);
   ptx::prefetch_tensor_map(&p.v);
   ptx::prefetch_tensor_map(&p.dout);
-  const float* lse_log2 = p.lse_log2 + work.padded_row(p);
-  const float* delta_rows = p.delta + work.padded_row(p);
+  const std::int64_t first_row = query_tile_number(p, work) * kQueryRows;
+  const float* lse_log2 = p.lse_log2 + first_row;
+  const float* delta_rows = p.delta + first_row;
+  const shared::TileRange tiles = work.tiles;
   RingPosition<kQStages> q;
   RingPosition<kLseStages> lse;
   RingPosition<kDoutStages> dout;
   RingPosition<kDeltaStages> delta;
 #pragma unroll 1
-  for (int t = work.tiles.begin; t < work.tiles.end; ++t) {
-    const bool first = t == work.tiles.begin;
+  for (int t = tiles.begin; t < tiles.end; ++t) {
+    const bool first = t == tiles.begin;
     const int row = t * kQueryRows;
 
     wait(sm.q_empty[q.slot], q.empty());
     arrive_and_expect(sm.q_full[q.slot], first ? 2 * kTileBytes : kTileBytes);
-    if (first) load_tensor(&sm.k, &p.k, work.rows(work.key_row), sm.q_full[q.slot]);
-    load_tensor(&sm.q[q.slot], &p.q, work.rows(row), sm.q_full[q.slot]);
+    if (first) load_tensor(&sm.k, &p.k, at_keys(p, work), sm.q_full[q.slot]);
+    load_tensor(&sm.q[q.slot], &p.q, at_query(p, work, row), sm.q_full[q.slot]);
 
     wait(sm.lse_empty[lse.slot], lse.empty());
     arrive_and_expect(sm.lse_full[lse.slot], kRowsBytes);
@@ -55,8 +47,8 @@ __device__ inline void load(const Parameters& p, SharedMemory& sm, const Work& w
 
     wait(sm.dout_empty[dout.slot], dout.empty());
     arrive_and_expect(sm.dout_full[dout.slot], first ? 2 * kTileBytes : kTileBytes);
-    if (first) load_tensor(&sm.v, &p.v, work.rows(work.key_row), sm.dout_full[dout.slot]);
-    load_tensor(&sm.dout[dout.slot], &p.dout, work.rows(row), sm.dout_full[dout.slot]);
+    if (first) load_tensor(&sm.v, &p.v, at_keys(p, work), sm.dout_full[dout.slot]);
+    load_tensor(&sm.dout[dout.slot], &p.dout, at_query(p, work, row), sm.dout_full[dout.slot]);
 
     wait(sm.delta_empty[delta.slot], delta.empty());
     arrive_and_expect(sm.delta_full[delta.slot], kRowsBytes);
@@ -166,20 +158,6 @@ __device__ void announce(bool leader, Barriers&... barriers) {
   if (leader) (arrive(barriers), ...);
 }
 
-// Where a compute thread works. Its 64 query rows of a tile are two blocks of 32, one in each half.
-struct ComputeThread {
-  int group;            // 0, 1: which block of a half
-  int key;              // in the tile: its lane of tensor memory
-  std::uint32_t lanes;  // its warp's part of a tensor memory address
-
-  __device__ explicit ComputeThread(int warp)
-      : group((warp - kFirstComputeWarp) / 4),
-        key(static_cast<int>(threadIdx.x) % kGroupThreads),
-        lanes(tile::lanes_of(warp)) {}
-  // First row in the tile of the block in `half`.
-  __device__ int row(int half) const { return half * kQueryRows / 2 + group * kBlockColumns; }
-};
-
 template <Config config>
 __device__ void compute(const Parameters& p, SharedMemory& sm, std::uint32_t tensor_memory, const Work& work,
                         const ComputeThread& thread, bool leader) {
@@ -187,19 +165,28 @@ __device__ void compute(const Parameters& p, SharedMemory& sm, std::uint32_t ten
   constexpr TensorColumns kColumns = tensor_columns(config.tensor_memory);
   const auto at = [=](tile::Columns columns) { return tensor_memory + thread.lanes + columns.first; };
 
-  const shared::Lengths lengths = {p.q_rows, p.k_rows};
-  const int first_row = shared::first_row_that_sees(config.mask, work.key_row + thread.key, lengths);
-  // From here on every row sees every key of the tile.
-  const int first_whole_row = shared::first_row_that_sees(config.mask, work.key_row + kKeyRows - 1, lengths);
+  constexpr bool kWindow = config.mask == Mask::kWindow;
+  const auto first = [&](int key) { return shared::first_row_that_sees(config.mask, key, work.lengths); };
+  const auto last = [&](int key) { return shared::last_row_that_sees(config.mask, key, work.lengths); };
+  const int key_row = work.key_tile * kKeyRows;
+  const int first_row = first(key_row + thread.key), last_row = last(key_row + thread.key);
+  // From and up to here every row sees every key of the tile.
+  const int first_whole_row = first(key_row + kKeyRows - 1), last_whole_row = last(key_row);
+  // Rows of a block that see the thread's key.
+  const auto visible = [&](int row) {
+    const std::uint32_t rows = shared::rows_that_see(first_row, row);
+    return kWindow ? rows & shared::rows_up_to(last_row, row) : rows;
+  };
   const ptx::F32x2 minus_scale_log2 = ptx::pair(-p.scale_log2, -p.scale_log2);
+  const shared::TileRange tiles = work.tiles;
 
   RingPosition<kLseStages> lse;
   RingPosition<kDeltaStages> delta;
   RingPosition<1> step;
 #pragma unroll 1
-  for (int t = work.tiles.begin; t < work.tiles.end; ++t) {
+  for (int t = tiles.begin; t < tiles.end; ++t) {
     const int row = t * kQueryRows;
-    const bool edge = row < first_whole_row;
+    const bool edge = row < first_whole_row || (kWindow && row + kQueryRows - 1 > last_whole_row);
 
     float prob[2][kBlockColumns];
     wait(sm.lse_full[lse.slot], lse.full());
@@ -211,7 +198,7 @@ __device__ void compute(const Parameters& p, SharedMemory& sm, std::uint32_t ten
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       exponentiate(prob[half], minus_scale_log2, &sm.lse[lse.slot][thread.row(half)]);
-      if (edge) hide(prob[half], shared::rows_that_see(first_row, row + thread.row(half)));
+      if (edge) hide(prob[half], visible(row + thread.row(half)));
       std::uint32_t words[kBlockWords];
       narrow<config.dtype>(words, prob[half]);
       if (half == 0) {
@@ -235,13 +222,13 @@ __device__ void compute(const Parameters& p, SharedMemory& sm, std::uint32_t ten
       ptx::load_columns(ds, at(kColumns.dp) + thread.row(half));
       guard_alias<config>();
       differentiate(ds, prob[half], &sm.delta[delta.slot][thread.row(half)]);
-      if (edge) hide(ds, shared::rows_that_see(first_row, row + thread.row(half)));
+      if (edge) hide(ds, visible(row + thread.row(half)));
       std::uint32_t words[kBlockWords];
       narrow<config.dtype>(words, ds);
       ptx::store_columns(at(kColumns.ds) + thread.row(half) / 2, words);
       store_block(
           words, [&](int i) { return KeyTile::chunk(thread.key, kBlockChunks * thread.group + i); },
-          &sm.ds[half]);
+          ptx::shared_address(&sm.ds[half]));
     }
     ptx::wait_stores();
     ptx::fence_async_shared();
@@ -253,34 +240,6 @@ __device__ void compute(const Parameters& p, SharedMemory& sm, std::uint32_t ten
   }
 }
 
-// A finished dK or dV: 32 columns a compute group, scaled, narrowed, staged in shared memory that no product
-// reads any more, stored by tensor map (which leaves out rows past the last key).
-template <Dtype dtype>
-__device__ void store_gradient(ptx::Barrier& full, std::uint32_t columns, float scale, KeyTile& staging,
-                               const TensorMapBytes& map, const Work& work, const ComputeThread& thread,
-                               bool issuer) {
-  wait(full, 0);
-  ptx::fence_after_sync();
-  const int d = thread.group * kBlockColumns;
-  float v[kBlockColumns];
-  ptx::load_columns(v, columns + thread.lanes + d);
-#pragma unroll
-  for (float& x : v) x *= scale;
-  std::uint32_t words[kBlockWords];
-  narrow<dtype>(words, v);
-
-  void* const staged = staging.bytes + thread.group * kStagedBytes;
-  store_block(
-      words, [&](int i) { return staged_chunk(thread.key, i); }, staged);
-  ptx::fence_async_shared();
-  ptx::sync<kGroupThreads>(kGroupBarrier + thread.group);
-  if (issuer) {
-    ptx::store_tensor(&map, work.rows(work.key_row, d), staged);
-    ptx::commit_bulk_group();
-  }
-  __syncwarp();
-}
-
 template <Config config>
 __device__ void compute_and_store(const Parameters& p, SharedMemory& sm, std::uint32_t tensor_memory,
                                   const Work& work, int warp) {
@@ -289,10 +248,21 @@ __device__ void compute_and_store(const Parameters& p, SharedMemory& sm, std::ui
   const bool leader = ptx::elect();
   compute<config>(p, sm, tensor_memory, work, thread, leader);
   const bool issuer = leader && warp % 4 == 0;
-  store_gradient<config.dtype>(sm.dv_full, tensor_memory + kColumns.dv.first, 1.0f, sm.dout[0], p.dv, work,
-                               thread, issuer);
-  store_gradient<config.dtype>(sm.dk_full, tensor_memory + kColumns.dk.first, p.scale, sm.q[0], p.dk, work,
-                               thread, issuer);
+  // In 16 bit both groups stage in one tile, in fp32 each in a tile of its own. V is read when dV is final.
+  const auto staging = [&](const auto& tile, const auto& other, bool wide) {
+    if (wide) return ptx::shared_address(thread.group == 0 ? tile.bytes : other.bytes);
+    return ptx::shared_address(tile.bytes) + thread.group * kStagedBytes;
+  };
+  const Gradient dv = {sm.dv_full,  tensor_memory + kColumns.dv.first,
+                       1.0f,        &p.dv,
+                       p.dv_accum,  staging(sm.dout[0], sm.v, p.dv_accum != nullptr),
+                       thread.group};
+  const Gradient dk = {sm.dk_full,      tensor_memory + kColumns.dk.first,
+                       p.scale,         &p.dk,
+                       p.dk_accum,      staging(sm.q[0], sm.q[1], p.dk_accum != nullptr),
+                       2 + thread.group};
+  store_gradient<config.dtype>(p, dv, work, thread, issuer);
+  store_gradient<config.dtype>(p, dk, work, thread, issuer);
   if (issuer) ptx::wait_bulk();
 }
 
@@ -304,14 +274,17 @@ __device__ void reduce(const Parameters& p, SharedMemory& sm, std::uint32_t tens
   constexpr TensorColumns kColumns = tensor_columns(config.tensor_memory);
   const std::uint32_t from = tensor_memory + tile::lanes_of(warp) + kColumns.dq.first;
   const int row = static_cast<int>(threadIdx.x);
-  float* const dq_accum = p.dq_accum + work.padded_row(p) * kHeadDim;
   const bool leader = ptx::elect();
   const bool issuer = leader && warp == 0;
+  const std::int64_t first_tile = query_tile_number(p, work);
+  const shared::TileRange tiles = work.tiles;
 
   RingPosition<1> step;
   RingPosition<kDqStages> staging;
 #pragma unroll 1
-  for (int t = work.tiles.begin; t < work.tiles.end; ++t) {
+  for (int t = tiles.begin; t < tiles.end; ++t) {
+    const std::int64_t tile = first_tile + t;
+    float* const dq_accum = p.dq_accum + tile * kQueryRows * kHeadDim;
     float dq[2][kBlockColumns];
     wait(sm.dq_full, step.full());
     ptx::fence_after_sync();
@@ -334,10 +307,13 @@ __device__ void reduce(const Parameters& p, SharedMemory& sm, std::uint32_t tens
       ptx::fence_async_shared();
       ptx::sync<kReduceBarrier, kReduceThreads>();
       if (issuer) {
-        ptx::add_bulk(dq_accum + static_cast<std::int64_t>(t) * kQueryRows * kHeadDim +
-                          shared::dq_offset(0, block * kBlockColumns),
-                      staged, kDqBlockBytes);
+        if (block == 0 && p.dq_turns) {
+          wait_turn(p.dq_turns + tile,
+                    shared::turn_of(config.mask, work.key_tile, t, work.lengths, kQueryRows, kKeyRows));
+        }
+        ptx::add_bulk(dq_accum + shared::dq_offset(0, block * kBlockColumns), staged, kDqBlockBytes);
         ptx::commit_bulk_group();
+        if (block == 1 && p.dq_turns) pass_turn(p.dq_turns + tile);
       }
       __syncwarp();
       staging.advance();
@@ -383,7 +359,10 @@ __device__ void backward(const Parameters& p) {
   const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
   const Role role = role_of(warp);
 
-  if (threadIdx.x == 0) initialise_barriers<config>(sm);
+  if (threadIdx.x == 0) {
+    initialise_barriers<config>(sm);
+    sm.work = take_work<config.mask>(p);
+  }
   if (role == Role::kMultiply) {
     ptx::allocate_tensor_memory<tile::kTensorMemoryColumns>(sm.tensor_memory);
     ptx::relinquish_tensor_memory();
@@ -392,11 +371,11 @@ __device__ void backward(const Parameters& p) {
   __syncthreads();
   ptx::fence_after_sync();
   const std::uint32_t tensor_memory = sm.tensor_memory;
-  const int key_row = static_cast<int>(blockIdx.x) * kKeyRows;
-  const Work work = {key_row, static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.z),
-                     shared::query_tiles(config.mask, key_row, {p.q_rows, p.k_rows}, kQueryRows)};
+  const Work& work = sm.work;
 
-  if (role == Role::kReduce) {
+  if (work.batch < 0) {
+    // There are fewer tiles than CTAs.
+  } else if (role == Role::kReduce) {
     ptx::raise_registers<kRegisters.reduce>();
     reduce<config>(p, sm, tensor_memory, work, warp);
   } else if (role == Role::kCompute) {
