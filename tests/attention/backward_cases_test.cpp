@@ -272,5 +272,134 @@ TEST(Cases, AreThe124OfTheSweep) {
   EXPECT_EQ(sweep().size(), 124u);
 }
 
+void expect_finite(const Gradients& got) {
+  for (const auto* gradient : {&got.dq, &got.dk, &got.dv}) {
+    for (float value : *gradient) ASSERT_TRUE(std::isfinite(value));
+  }
+}
+
+// A9: the recomputed score exceeds lse by rounding, by units where scores are 1e8. No weight exceeds 1, and
+// so no row of dV the sum of the rows of dO.
+TEST(Cases, A9_ScoresOf100Million) {
+  for (const float factor : {1e3f, 1e4f, 3e4f}) {
+    SCOPED_TRACE(factor);
+    const Case c = dense({1, 2, 2, 8, 8, 64});
+    Question16 question = question_of(c, 9);
+    for (auto* tensor : {&question.inputs.q, &question.inputs.k}) {
+      for (float& value : *tensor) value = round_to(c.dtype, value * factor);
+    }
+    question.exact = exact(reference_question(c), question.inputs, 1);
+    const Gradients got = run_backward(emulator(), c, question);
+    expect_finite(got);
+    for (int head = 0; head < 2; ++head) {
+      for (int d = 0; d < 64; ++d) {
+        double most = 0;
+        for (int row = 0; row < 8; ++row) most += std::abs(question.inputs.dout[(row * 2 + head) * 64 + d]);
+        for (int row = 0; row < 8; ++row)
+          EXPECT_LE(std::abs(got.dv[(row * 2 + head) * 64 + d]), 1.01 * most)
+              << row << " " << head << " " << d;
+      }
+    }
+  }
+}
+
+// A10: no score is too low to be the highest of its row.
+TEST(Cases, A10_EveryScoreBelowMinus30000) {
+  const Case c = dense({1, 1, 1, 64, 130, 64});
+  Question16 question = question_of(c, 10);
+  for (std::size_t i = 0; i < question.inputs.q.size(); ++i) question.inputs.q[i] = i % 64 == 0 ? 448 : 0;
+  for (std::size_t i = 0; i < question.inputs.k.size(); ++i)
+    question.inputs.k[i] = i % 64 == 0 ? round_to(c.dtype, -540 - float(i / 64 % 3)) : 0;
+  question.exact = exact(reference_question(c), question.inputs, 1);
+  question.sixteen =
+      sixteen_bit(reference_question(c), question.inputs, stored(question.exact.out, c.dtype), c.dtype, 1);
+  ASSERT_LT(question.exact.lse[0], -30'000);
+  expect_right(c, question, run_backward(emulator(), c, question));
+}
+
+// B2: a row whose lse from outside says that it sees no key adds nothing, under a mask that knows better.
+TEST(Cases, B2_LseFromOutsideMayBeInfinite) {
+  const Case c = dense({1, 1, 1, 100, 150, 64}), fewer = dense({1, 1, 1, 70, 150, 64});
+  const Question16 question = question_of(c, 11);
+  Question16 without = question;
+  for (auto* tensor : {&without.inputs.q, &without.inputs.dout}) tensor->resize(70 * 64);
+  without.exact = exact(reference_question(fewer), without.inputs, 1);
+  without.sixteen =
+      sixteen_bit(reference_question(fewer), without.inputs, stored(without.exact.out, c.dtype), c.dtype, 1);
+  for (const double lse : {-INFINITY, INFINITY}) {
+    Question16 asked = question;
+    for (int row = 70; row < 100; ++row) {
+      asked.exact.lse[row] = lse;
+      for (int d = 0; d < 64; ++d) asked.exact.out[row * 64 + d] = NAN;
+    }
+    Case given = c;
+    given.lse_of_empty_rows = static_cast<float>(lse);
+    Gradients got = run_backward(emulator(), given, asked);
+    for (int i = 70 * 64; i < 100 * 64; ++i) ASSERT_EQ(got.dq[i], 0);
+    got.dq.resize(70 * 64);
+    expect_right(fewer, without, got);
+  }
+}
+
+// A NaN in keys that no query sees, or in queries that see no key, does not leak.
+TEST(Cases, NaNOutOfSightStaysThere) {
+  Case c = with(dense({1, 2, 2, 50, 300, 64}), Mask{10, 0});
+  Question16 question = question_of(c, 12);
+  for (int i = 0; i < 240 * 2 * 64; ++i) question.inputs.k[i] = question.inputs.v[i] = NAN;
+  expect_right(c, question, run_backward(emulator(), c, question));
+  c = with(dense({1, 2, 2, 300, 50, 64}), Mask::kCausal);
+  question = question_of(c, 13);
+  for (int i = 0; i < 250 * 2 * 64; ++i) question.inputs.q[i] = question.inputs.dout[i] = NAN;
+  expect_right(c, question, run_backward(emulator(), c, question));
+}
+
+// Ring attention: each part of the keys with the lse and out of all of them; the parts' dQ add up.
+TEST(Cases, PartsOfTheKeysAddUp) {
+  const Case whole = dense({1, 2, 1, 130, 300, 64});
+  const Question16 question = question_of(whole, 14);
+  Gradients sum;
+  for (const auto& [first, end] : {std::pair(0, 140), std::pair(140, 300)}) {
+    Case part = dense({1, 2, 1, 130, end - first, 64});
+    part.fp32_gradients = part.accumulate = true;
+    Question16 asked = question;
+    for (auto* tensor : {&asked.inputs.k, &asked.inputs.v}) {
+      tensor->erase(tensor->begin() + end * 64, tensor->end());
+      tensor->erase(tensor->begin(), tensor->begin() + first * 64);
+    }
+    Gradients got = run_backward(emulator(), part, asked);
+    for (auto* gradient : {&got.dq, &got.dk, &got.dv}) {
+      for (std::size_t i = 0; i < gradient->size(); ++i) (*gradient)[i] -= start_of(i);
+    }
+    sum.dq.resize(got.dq.size());
+    for (std::size_t i = 0; i < got.dq.size(); ++i) sum.dq[i] += got.dq[i];
+    sum.dk.insert(sum.dk.end(), got.dk.begin(), got.dk.end());
+    sum.dv.insert(sum.dv.end(), got.dv.begin(), got.dv.end());
+  }
+  expect_right(whole, question, sum);
+}
+
+// A sequence's bits do not depend on what it is packed with.
+TEST(Cases, BitsDependOnNoNeighbour) {
+  Case pair = with(packed({1, 4, 2, 1, 1, 64}, {200, 150}, {300, 170}), Mask::kCausal);
+  pair.deterministic = true;
+  const Question16 question = question_of(pair, 15);
+  const Gradients both = run_backward(emulator(), pair, question);
+  Case alone = with(packed({1, 4, 2, 1, 1, 64}, {150}, {170}), Mask::kCausal);
+  alone.deterministic = true;
+  Question16 second = question_of(alone, 15);
+  const auto tail = [](const auto& all, std::size_t size) {
+    return std::decay_t<decltype(all)>(all.end() - static_cast<std::ptrdiff_t>(size), all.end());
+  };
+  second.inputs.q = tail(question.inputs.q, second.inputs.q.size());
+  second.inputs.k = tail(question.inputs.k, second.inputs.k.size());
+  second.inputs.v = tail(question.inputs.v, second.inputs.v.size());
+  second.inputs.dout = tail(question.inputs.dout, second.inputs.dout.size());
+  second.exact = exact(reference_question(alone), second.inputs, 1);
+  const Gradients got = run_backward(emulator(), alone, second);
+  EXPECT_EQ(got.dq, tail(both.dq, got.dq.size()));
+  EXPECT_EQ(got.dk, tail(both.dk, got.dk.size()));
+  EXPECT_EQ(got.dv, tail(both.dv, got.dv.size()));
+}
+
 }  // namespace
 }  // namespace flashback::test
