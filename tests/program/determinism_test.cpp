@@ -46,10 +46,9 @@ std::vector<Case> cases() {
   };
 }
 
-class Deterministic : public testing::TestWithParam<Case> {
+class Runs {
  protected:
-  Deterministic() {
-    const Case& c = GetParam();
+  explicit Runs(const Case& c) {
     problem_.shape = c.shape;
     problem_.mask = c.mask;
     problem_ = with_lengths(problem_, c.lengths);
@@ -86,6 +85,11 @@ class Deterministic : public testing::TestWithParam<Case> {
   DeviceInputs inputs_;
 };
 
+class Deterministic : public Runs, public testing::TestWithParam<Case> {
+ protected:
+  Deterministic() : Runs(GetParam()) {}
+};
+
 TEST_P(Deterministic, BitsDependOnNothing) {
   const DeviceGradients first = run({}, TensorMemory::kAliased, Signal::kCta);
   EXPECT_TRUE(same(run({.completion = Completion::kLazy}, TensorMemory::kSplit, Signal::kWarp), first))
@@ -98,10 +102,16 @@ TEST_P(Deterministic, BitsDependOnNothing) {
   }
 }
 
-TEST_P(Deterministic, TheDefaultModeIsNot) {
-  bool differs = false;
+// Many tiles of keys, so that sums in another order are seen after they are rounded.
+class NotDeterministic : public Runs, public testing::Test {
+ protected:
+  NotDeterministic() : Runs({"dense", {1, 2, 2, 600, 1000, 64}, Mask::kDense}) {}
+};
+
+TEST_F(NotDeterministic, IsTheDefaultMode) {
   const DeviceGradients first = run({}, TensorMemory::kSplit, Signal::kWarp, false);
-  for (std::uint64_t seed = 1; seed < 4 && !differs; ++seed)
+  bool differs = false;
+  for (std::uint64_t seed = 1; seed < 9 && !differs; ++seed)
     differs = !same(run(shuffled(seed), TensorMemory::kSplit, Signal::kWarp, false), first);
   EXPECT_TRUE(differs);
 }
