@@ -159,11 +159,15 @@ class Candidates {
   }
 
   Status narrow_head_dim(std::int64_t wanted) {
-    std::vector<std::string> offered;
+    std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
     for (const Kernel* row : rows_) {
-      offered.push_back(row->head_dim_step == row->head_dim
-                            ? fmt::format("{}", row->head_dim)
-                            : fmt::format("multiples of {} up to {}", row->head_dim_step, row->head_dim));
+      least = std::min(least, row->least_head_dim);
+      most = std::max(most, row->head_dim);
+    }
+    std::vector<std::string> offered;
+    if (most > 0) {
+      offered.push_back(least == most ? fmt::format("{}", most)
+                                      : fmt::format("multiples of {} up to {}", kHeadDimStep, most));
     }
     std::erase_if(rows_, [&](const Kernel* row) { return !takes_head_dim(*row, wanted); });
     return rows_.empty() ? none_takes("head_dim", fmt::format("{}", wanted), offered) : Status();

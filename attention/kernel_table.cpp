@@ -22,9 +22,9 @@ blackwell::Mask blackwell_mask(MaskKind mask) {
                                      : blackwell::Mask::kWindow;
 }
 
-Kernel sm100_backward(Dtype dtype, MaskKind mask, TensorMemory memory, Signal signal) {
+Kernel sm100_backward(int head_dim, Dtype dtype, MaskKind mask, TensorMemory memory, Signal signal) {
   const blackwell::Config config = {
-      .head_dim = blackwell::kHeadDim,
+      .head_dim = head_dim,
       .dtype = dtype == Dtype::kBf16 ? blackwell::Dtype::kBf16 : blackwell::Dtype::kF16,
       .mask = blackwell_mask(mask),
       .tensor_memory = memory == TensorMemory::kSplit ? blackwell::TensorMemory::kSplit
@@ -36,10 +36,11 @@ Kernel sm100_backward(Dtype dtype, MaskKind mask, TensorMemory memory, Signal si
   return {.arch = Arch::kSm100,
           .direction = Direction::kBackward,
           .head_dim = config.head_dim,
-          .head_dim_step = 8,
+          .least_head_dim = head_dim == 64 ? kHeadDimStep : 64 + kHeadDimStep,
           .dtype = dtype,
           .mask = mask,
-          .tensor_memory = memory,
+          // One map fits at head dim 128, and there is no choice.
+          .tensor_memory = head_dim == 64 ? std::optional(memory) : std::nullopt,
           .signal = signal,
           .features = {.grouped_queries = true,
                        .empty = true,
@@ -52,7 +53,7 @@ Kernel sm100_backward(Dtype dtype, MaskKind mask, TensorMemory memory, Signal si
           .tile_k = blackwell::kKeyRows,
           .preprocess = {"preprocess_" + what, kCommon, common::kThreads, 0},
           .main = {fmt::format("backward_{}_{}", what, variant), "sm100_backward", blackwell::kThreads,
-                   blackwell::shared_bytes(config)},
+                   blackwell::shared_bytes(head_dim)},
           .postprocess = {"postprocess_" + what, kCommon, common::kThreads, 0},
           .schedule = {"schedule_sm100", kCommon, common::kScheduleThreads, 0},
           .sink = {"sink_sm100", kCommon, common::kThreads, 0}};
@@ -69,7 +70,7 @@ Kernel sm90_backward(MaskKind mask) {
   return {.arch = Arch::kSm90,
           .direction = Direction::kBackward,
           .head_dim = config.head_dim,
-          .head_dim_step = config.head_dim,
+          .least_head_dim = config.head_dim,
           .dtype = kDtype,
           .mask = mask,
           .tensor_memory = {},
@@ -91,8 +92,10 @@ std::vector<Kernel> all_kernels() {
     for (MaskKind mask : {MaskKind::kDense, MaskKind::kCausal, MaskKind::kWindow}) {
       for (TensorMemory memory : {TensorMemory::kSplit, TensorMemory::kAliased}) {
         for (Signal signal : {Signal::kWarp, Signal::kCta})
-          rows.push_back(sm100_backward(dtype, mask, memory, signal));
+          rows.push_back(sm100_backward(64, dtype, mask, memory, signal));
       }
+      for (Signal signal : {Signal::kWarp, Signal::kCta})
+        rows.push_back(sm100_backward(128, dtype, mask, TensorMemory::kAliased, signal));
     }
   }
   for (MaskKind mask : {MaskKind::kDense, MaskKind::kCausal}) rows.push_back(sm90_backward(mask));
@@ -117,7 +120,7 @@ const Kernel* find_kernel(Arch arch, Direction direction, const Problem& p) {
 }
 
 bool takes_head_dim(const Kernel& kernel, std::int64_t head_dim) {
-  return head_dim > 0 && head_dim <= kernel.head_dim && head_dim % kernel.head_dim_step == 0;
+  return head_dim >= kernel.least_head_dim && head_dim <= kernel.head_dim && head_dim % kHeadDimStep == 0;
 }
 bool takes(const Kernel& kernel, TensorMemory memory) {
   return kernel.tensor_memory.value_or(Problem().tensor_memory) == memory;

@@ -35,8 +35,8 @@ struct Features {
 struct Kernel {
   Arch arch;
   Direction direction;
-  std::int64_t head_dim;  // and every smaller multiple of head_dim_step
-  std::int64_t head_dim_step;
+  std::int64_t head_dim;        // of the tiles
+  std::int64_t least_head_dim;  // multiples of kHeadDimStep from here to head_dim, filled up with zeros
   Dtype dtype;
   MaskKind mask;
   // Which variant it is; nothing where the architecture has no tensor memory and its kernel no variants.
@@ -48,6 +48,8 @@ struct Kernel {
   Entry preprocess, main, postprocess;
   Entry schedule, sink;  // without a name where the architecture has none
 };
+
+inline constexpr std::int64_t kHeadDimStep = 8;
 
 std::span<const Kernel> kernel_table();
 

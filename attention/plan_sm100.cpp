@@ -68,7 +68,7 @@ Workspace workspace_of(const Problem& problem, const Kernel& kernel, const Needs
   };
   const std::size_t q_tiles = all(shape.heads, sequences.q), k_tiles = all(shape.kv_heads, sequences.k);
   const auto rows = static_cast<std::size_t>(kernel.tile_q), keys = static_cast<std::size_t>(kernel.tile_k);
-  const std::size_t channels = blackwell::kHeadDim, number = sizeof(std::int32_t);
+  const std::size_t channels = static_cast<std::size_t>(kernel.head_dim), number = sizeof(std::int32_t);
   Workspace w;
   w.add("lse_log2", sizeof(float) * q_tiles * rows);  // [heads][tiles][rows]
   w.add("delta", sizeof(float) * q_tiles * rows);
@@ -107,13 +107,13 @@ common::View side_view(const Tensor& t, const Sequences& sequences) {
   return v;
 }
 
-// Loads take a tile of rows; each compute group stores its half of the channels of dK and dV.
+// Loads take 64 channels of a tile of rows, stores of dK and dV 32.
 std::vector<PlannedMap> maps_of(const Problem& problem, const Kernel& kernel, const Needs& needs) {
   using P = blackwell::Parameters;
   const Shape& s = problem.shape;
   const Tensors& t = problem.tensors;
-  const Box q_box = {blackwell::kHeadDim, kernel.tile_q, Swizzle::k128},
-            k_box = {blackwell::kHeadDim, kernel.tile_k, Swizzle::k128},
+  const Box q_box = {tile::kRowElements, kernel.tile_q, Swizzle::k128},
+            k_box = {tile::kRowElements, kernel.tile_k, Swizzle::k128},
             store_box = {blackwell::kBlockColumns, kernel.tile_k, Swizzle::k64};
   auto of_q = [&](const Tensor& tensor) {
     return sequence_map(tensor, problem, problem.q_sequences, s.seqlen_q, s.heads, q_box);

@@ -1,6 +1,7 @@
 # Assembles PTX and refuses spills, and wgmma that the assembler would run one after the other (its notes C75xx).
+# Lines of the source stay in the PTX; with them a cubin would hold that text twice more.
 #   cmake -DPTXAS=... -DARCH=sm_100a -DPTX=... -DCUBIN=... -DLOG=... -P assemble.cmake
-execute_process(COMMAND ${PTXAS} -arch=${ARCH} -v --warn-on-spills ${PTX} -o ${CUBIN}
+execute_process(COMMAND ${PTXAS} -arch=${ARCH} -v --warn-on-spills --suppress-debug-info ${PTX} -o ${CUBIN}
                 OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE result)
 file(WRITE ${LOG} "${output}")
 if(NOT result EQUAL 0)

@@ -20,11 +20,17 @@ constexpr const char* kExamples = R"(Examples:
   flashback plan backward --variants aliased/cta,split/warp
   flashback plan backward --causal --json)";
 
+// That of head dim 128 is the only one that fits.
+TensorMemory map_of(const Kernel& row) {
+  return row.tensor_memory.value_or(TensorMemory::kAliased);
+}
+
 // In the order in which a step of the kernel fills them.
-std::vector<TensorMemoryTile> tensor_memory_tiles(TensorMemory map) {
+std::vector<TensorMemoryTile> tensor_memory_tiles(const Kernel& row) {
   namespace kernel = sm100::backward;
   const kernel::TensorColumns columns = kernel::tensor_columns(
-      map == TensorMemory::kSplit ? kernel::TensorMemory::kSplit : kernel::TensorMemory::kAliased);
+      map_of(row) == TensorMemory::kSplit ? kernel::TensorMemory::kSplit : kernel::TensorMemory::kAliased,
+      static_cast<int>(row.head_dim));
   const auto tile = [](const char* name, const tile::Columns& at, bool accumulator) {
     return TensorMemoryTile{name, at.first, at.count, accumulator};
   };
@@ -63,7 +69,7 @@ Json json_of(const Plan& plan) {
   }
   if (plan.kernel->arch != Arch::kSm100) return json;
   json["tensor_memory"] = Json::array();
-  for (const TensorMemoryTile& tile : tensor_memory_tiles(plan.problem.tensor_memory)) {
+  for (const TensorMemoryTile& tile : tensor_memory_tiles(*plan.kernel)) {
     json["tensor_memory"].push_back({{"name", tile.name},
                                      {"first", tile.first},
                                      {"columns", tile.columns},
@@ -75,10 +81,10 @@ Json json_of(const Plan& plan) {
 std::string text_of(const Plan& plan) {
   std::string text = to_text(plan);
   if (plan.kernel->arch != Arch::kSm100) return text;
-  return text + fmt::format("\ntensor memory, {}: {} columns of 32 bits, 128 lanes\n\n{}",
-                            name(plan.problem.tensor_memory), tile::kTensorMemoryColumns,
-                            draw_tensor_memory(tensor_memory_tiles(plan.problem.tensor_memory),
-                                               tile::kTensorMemoryColumns));
+  return text +
+         fmt::format("\ntensor memory, {}: {} columns of 32 bits, 128 lanes\n\n{}",
+                     name(map_of(*plan.kernel)), tile::kTensorMemoryColumns,
+                     draw_tensor_memory(tensor_memory_tiles(*plan.kernel), tile::kTensorMemoryColumns));
 }
 
 ExitCode plan_backward(const ProblemOptions& options, bool json) {

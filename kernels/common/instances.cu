@@ -16,9 +16,13 @@ using shared::Dtype;
 
 FLASHBACK_INSTANCE(schedule_sm100, kScheduleThreads, ScheduleParameters, schedule)
 FLASHBACK_INSTANCE(sink_sm100, kThreads, SinkParameters, sum_sink)
-FLASHBACK_INSTANCE(preprocess_sm100_d64_bf16, kThreads, PreprocessParameters, preprocess<Dtype::kBf16>)
-FLASHBACK_INSTANCE(preprocess_sm100_d64_fp16, kThreads, PreprocessParameters, preprocess<Dtype::kF16>)
-FLASHBACK_INSTANCE(postprocess_sm100_d64_bf16, kThreads, PostprocessParameters, postprocess<Dtype::kBf16>)
-FLASHBACK_INSTANCE(postprocess_sm100_d64_fp16, kThreads, PostprocessParameters, postprocess<Dtype::kF16>)
+#define FLASHBACK_INSTANCES(what, ...)                                                                   \
+  FLASHBACK_INSTANCE(preprocess_sm100_##what, kThreads, PreprocessParameters, (preprocess<__VA_ARGS__>)) \
+  FLASHBACK_INSTANCE(postprocess_sm100_##what, kThreads, PostprocessParameters, (postprocess<__VA_ARGS__>))
+
+FLASHBACK_INSTANCES(d64_bf16, 64, Dtype::kBf16)
+FLASHBACK_INSTANCES(d64_fp16, 64, Dtype::kF16)
+FLASHBACK_INSTANCES(d128_bf16, 128, Dtype::kBf16)
+FLASHBACK_INSTANCES(d128_fp16, 128, Dtype::kF16)
 
 }  // namespace flashback::common

@@ -1,4 +1,5 @@
-// What the host tells the small kernels around the main one. Plain C++.
+// What the host tells the small kernels around the main one. Plain C++. They are compiled for a head dim,
+// which is that of the accumulators; tensors may have fewer channels.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,6 @@ struct RowView {
   std::int64_t batch_stride, head_stride;
 };
 
-inline constexpr int kHeadDim = 64;  // of the accumulators; tensors may have fewer channels
 inline constexpr int kTileRows = 128;
 inline constexpr int kThreads = 256;
 inline constexpr int kScheduleThreads = 1024;
@@ -44,7 +44,7 @@ struct PreprocessParameters {
   const float* sink;   // [head], or null
   float* lse_log2;     // [head][all tiles][128]
   float* delta;        // the same
-  float* dq_accum;     // [head][all tiles][128 * 64]
+  float* dq_accum;     // [head][all tiles][128 * head dim]
   float* dsink_parts;  // [head][all tiles]
   shared::Sequences sequences;
   std::int32_t head_dim;
@@ -53,7 +53,7 @@ struct PreprocessParameters {
 // postprocess: a gradient out of its accumulator, scaled; a CTA for each 128 rows in memory of a batch (x)
 // and head (y). Rows that are not in sight become zero.
 struct PostprocessParameters {
-  const float* accum;  // [head][all tiles][128 * 64]; null: rows in sight are written already
+  const float* accum;  // [head][all tiles][128 * head dim]; null: rows in sight are written already
   View gradient;
   float scale;
   shared::Sequences sequences;

@@ -21,7 +21,7 @@ __device__ inline float sum_over_rows(float value, float (&of_warps)[kTileRows /
   return (of_warps[0] + of_warps[1]) + (of_warps[2] + of_warps[3]);
 }
 
-template <shared::Dtype dtype>
+template <int head_dim, shared::Dtype dtype>
 __device__ void preprocess(const PreprocessParameters& p) {
   __shared__ float product[kTileRows], of_warps[kTileRows / 32];
   const shared::Side& side = p.sequences.q;
@@ -31,9 +31,9 @@ __device__ void preprocess(const PreprocessParameters& p) {
   const shared::Rows rows = shared::sight_of(p.sequences, place.batch).q;
   const std::int64_t tile = std::int64_t{head} * side.all_tiles + number;
   const int first_row = place.tile * kTileRows;
-  const Lane lane;
+  const Lane<head_dim> lane;
 
-  for (int i = 0; i < kTileRows; i += kRowsAtOnce) {
+  for (int i = 0; i < kTileRows; i += lane.kRowsAtOnce) {
     const int row = first_row + i + lane.row;
     float sum = 0;
     if (row < rows.count && lane.d < p.head_dim) {
@@ -47,7 +47,7 @@ __device__ void preprocess(const PreprocessParameters& p) {
       sum = dot<dtype>(out.z, dout.z, sum);
       sum = dot<dtype>(out.w, dout.w, sum);
     }
-    for (int lanes = kThreadsPerRow / 2; lanes > 0; lanes /= 2)
+    for (int lanes = lane.kThreadsPerRow / 2; lanes > 0; lanes /= 2)
       sum += __shfl_xor_sync(0xffffffff, sum, lanes);
     if (lane.d == 0) product[i + lane.row] = sum;
   }
@@ -74,8 +74,8 @@ __device__ void preprocess(const PreprocessParameters& p) {
     if (threadIdx.x == 0) p.dsink_parts[tile] = dsink;
   }
 
-  float4* const dq_accum = reinterpret_cast<float4*>(p.dq_accum + tile * kTileRows * kHeadDim);
-  for (int i = static_cast<int>(threadIdx.x); i < kTileRows * kHeadDim / 4; i += kThreads) {
+  float4* const dq_accum = reinterpret_cast<float4*>(p.dq_accum + tile * kTileRows * head_dim);
+  for (int i = static_cast<int>(threadIdx.x); i < kTileRows * head_dim / 4; i += kThreads) {
     dq_accum[i] = {0, 0, 0, 0};
   }
 }

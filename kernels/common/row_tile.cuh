@@ -7,11 +7,12 @@
 namespace flashback::common {
 
 inline constexpr int kElements = 8;  // of a thread
-inline constexpr int kThreadsPerRow = kHeadDim / kElements;
-inline constexpr int kRowsAtOnce = kThreads / kThreadsPerRow;
 
 // This thread's place among the rows that are handled at once.
+template <int head_dim>
 struct Lane {
+  static constexpr int kThreadsPerRow = head_dim / kElements, kRowsAtOnce = kThreads / kThreadsPerRow;
+
   int row, d;
 
   __device__ Lane()

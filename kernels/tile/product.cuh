@@ -62,4 +62,12 @@ __device__ void multiply(std::uint32_t d, const A& a, const B& b, bool accumulat
   }
 }
 
+// D = A B^T of tiles side by side, along the rows of both.
+template <shared::Dtype dtype, int rows_a, int rows_b, int n>
+__device__ void multiply_along(std::uint32_t d, const OperandTile<rows_a> (&a)[n],
+                               const OperandTile<rows_b> (&b)[n]) {
+#pragma unroll
+  for (int i = 0; i < n; ++i) multiply<dtype>(d, along_rows(a[i]), along_rows(b[i]), i > 0);
+}
+
 }  // namespace flashback::tile

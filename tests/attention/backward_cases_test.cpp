@@ -78,7 +78,7 @@ std::vector<Declared> reports() {
   add("A2_packed_causal_few_keys",
       with(with(packed({1, 1, 1, 1, 1, 32}, {76, 34, 146}, {1, 1, 1}), Dtype::kF16), Mask::kCausal));
   add("A3_scaled_inputs_fp16",
-      with(with(with(dense({1, 1, 1, 1024, 1024, 64}), Dtype::kF16), Mask::kCausal), Data::kHeavy));
+      with(with(with(dense({1, 1, 1, 1024, 1024, 128}), Dtype::kF16), Mask::kCausal), Data::kHeavy));
   add("A6_two_rows", with(dense({1, 1, 1, 2, 2, 64}), Data::kLow));
   add("A11_logits_of_100", with(square, Data::kHigh));
   add("A11_logits_of_minus_100", with(square, Data::kLow));
@@ -124,7 +124,7 @@ std::vector<Declared> reports() {
   sink.sink = true;
   add("C11_packed_sink", sink);
   add("C12_two_sequences", packed({1, 2, 2, 1, 1, 64}, {64, 192}, {64, 192}));
-  add("C14_one_query_groups", dense({1, 8, 2, 1, 300, 64}));
+  add("C14_one_query_groups", dense({1, 8, 2, 1, 300, 128}));
   std::vector<std::int32_t> lengths(65'600, 0);
   for (std::size_t i = 0; i < lengths.size(); i += 6'001) lengths[i] = 1 + static_cast<std::int32_t>(i % 2);
   lengths.back() = 2;
@@ -142,8 +142,10 @@ std::vector<Declared> reports() {
   add("G3_window", with(dense({1, 2, 2, 512, 512, 64}), Mask{64, 0}));
   add("G3_packed_groups", packed({1, 6, 2, 1, 1, 64}, {200, 0, 300}, {260, 129, 10}));
 
-  add("H1_64_rows", dense({1, 4, 4, 64, 64, 64}));
-  add("H2_causal_three_queries", with(dense({1, 1, 1, 3, 128, 64}), Mask::kCausal));
+  add("H1_64_rows", dense({1, 4, 4, 64, 64, 128}));
+  add("H2_causal_three_queries", with(dense({1, 1, 1, 3, 128, 128}), Mask::kCausal));
+  add("H5_72_channels", packed({1, 3, 3, 1, 1, 72}, {512}, {512}));
+  add("H5_104_channels", packed({1, 4, 2, 1, 1, 104}, {140, 9}, {200, 77}));
   add("H8_six_heads_for_one", dense({1, 6, 1, 130, 150, 64}));
   add("H8_eight_heads_for_two", dense({1, 8, 2, 70, 50, 64}));
   add("H10_one_query", dense({1, 1, 1, 1, 128, 64}));
@@ -170,6 +172,11 @@ std::vector<Declared> reports() {
   add("ring_fp32_gradients", wide);
   wide.accumulate = true;
   add("ring_accumulated", wide);
+  add("ring_accumulated_128_channels", [&] {
+    Case c = wide;
+    c.shape.head_dim = 128;
+    return c;
+  }());
   wide = with(packed({1, 2, 2, 1, 1, 64}, {90, 150}, {40, 160}, 9), Mask::kCausal);
   wide.fp32_gradients = wide.accumulate = true;
   wide.layout = Layout::kGaps;
@@ -191,10 +198,10 @@ std::vector<Declared> lengths() {
     for (const Mask mask : {Mask::kDense, Mask::kCausal, Mask{k / 3, 0}, Mask{7, q / 4}}) {
       const std::int64_t kv_heads = q * k > 500'000 ? 1 : 1 + turn % 2;
       const std::int64_t heads = q * k > 500'000 ? 1 : 2;
-      const std::int64_t head_dim = 8 * (8 - turn % 8);
+      const std::int64_t head_dim = 8 * (16 - turn % 16);
       const Dtype dtype = turn % 3 == 0 ? Dtype::kF16 : Dtype::kBf16;
       Case c = with(with(dense({1, heads, kv_heads, q, k, head_dim}), mask), dtype);
-      c.tensor_memory = turn % 2 ? TensorMemory::kAliased : TensorMemory::kSplit;
+      if (head_dim <= 64) c.tensor_memory = turn % 2 ? TensorMemory::kAliased : TensorMemory::kSplit;
       c.signal = turn / 2 % 2 ? Signal::kCta : Signal::kWarp;
       all.push_back({fmt::format("q{}_k{}_{}_{}", q, k, name(kind_of(mask)), turn++), c});
     }

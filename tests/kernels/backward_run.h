@@ -168,7 +168,7 @@ inline Gradients run(Workbench& bench, const Shape& s, const Inputs& in, const s
   }
   status = launch(bench, image,
                   std::string("backward_sm100_d64_bf16_") + (s.causal ? "causal_" : "dense_") + variant,
-                  k_grid, backward::kThreads, backward::shared_bytes({}), main);
+                  k_grid, backward::kThreads, backward::shared_bytes(64), main);
   if (defect) {
     defect->status = status;
   } else {

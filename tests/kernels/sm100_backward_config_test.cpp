@@ -27,17 +27,18 @@ TEST(TensorColumns, AreThoseOfTheAliasedAndTheSplitMap) {
 }
 
 TEST(SharedMemory, PlacesEveryBuffer) {
-  EXPECT_EQ(offsetof(SharedMemory, q), 0u);
-  EXPECT_EQ(offsetof(SharedMemory, k), 32768u);
-  EXPECT_EQ(offsetof(SharedMemory, v), 49152u);
-  EXPECT_EQ(offsetof(SharedMemory, dout), 65536u);
-  EXPECT_EQ(offsetof(SharedMemory, ds), 81920u);
-  EXPECT_EQ(offsetof(SharedMemory, dq), 114688u);
-  EXPECT_EQ(offsetof(SharedMemory, lse), 147456u);
-  EXPECT_EQ(offsetof(SharedMemory, delta), 148480u);
-  EXPECT_EQ(offsetof(SharedMemory, q_full), 148992u);
-  EXPECT_EQ(shared_bytes({}), 149504u);
-  EXPECT_LE(shared_bytes({}), 227u * 1024);  // what a CTA may have
+  EXPECT_EQ(offsetof(SharedMemory<64>, q), 0u);
+  EXPECT_EQ(offsetof(SharedMemory<64>, k), 32768u);
+  EXPECT_EQ(offsetof(SharedMemory<64>, v), 49152u);
+  EXPECT_EQ(offsetof(SharedMemory<64>, dout), 65536u);
+  EXPECT_EQ(offsetof(SharedMemory<64>, ds), 81920u);
+  EXPECT_EQ(offsetof(SharedMemory<64>, dq), 114688u);
+  EXPECT_EQ(offsetof(SharedMemory<64>, lse), 147456u);
+  EXPECT_EQ(offsetof(SharedMemory<64>, delta), 148480u);
+  EXPECT_EQ(offsetof(SharedMemory<64>, q_full), 148992u);
+  EXPECT_EQ(shared_bytes(64), sizeof(SharedMemory<64>));
+  EXPECT_LE(shared_bytes(64), 149504u + 128);  // and the work
+  EXPECT_LE(shared_bytes(128), 227u * 1024);   // what a CTA may have
 }
 
 TEST(Roles, AddUpToTheCta) {

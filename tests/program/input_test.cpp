@@ -141,10 +141,11 @@ TEST_F(Input, OptionsThatContradictTheFile) {
 TEST_F(Input, UnsupportedShapes) {
   for (const char* name : {"q", "k", "v", "dout"}) {
     Stored& stored = tensor(name);
-    stored.shape[3] = 32;
-    stored.shape[2] = 4;
+    stored.shape[3] = 4;
+    stored.shape[2] = 32;
   }
-  expect_file_refused("head_dim is 32; no backward kernel for sm100 takes it yet; accepted: 64");
+  expect_file_refused(
+      "head_dim is 4; no backward kernel for sm100 takes it yet; accepted: multiples of 8 up to 128");
 }
 
 TEST_F(Input, TruncatedFileLeavesTheOldOutput) {
@@ -232,6 +233,48 @@ TEST_F(Input, Fp32IsRoundedAndForwardResultsAreUsed) {
   const Outcome wrong = run("run backward --input in");
   EXPECT_EQ(wrong.code, 1);
   EXPECT_NE(wrong.out.find("A GRADIENT IS WRONG"), std::string::npos);
+}
+
+// Packed sequences: (rows, heads, channels), lse (heads, rows), and what describes them beside the tensors.
+TEST_F(Input, PackedSequencesComeFromTheFile) {
+  const Shape shape = {.batch = 1, .heads = 2, .kv_heads = 1, .seqlen_q = 40, .seqlen_k = 50, .head_dim = 64};
+  const auto inputs = reference::make_inputs(reference::Data::kNormal, shape, Dtype::kBf16, 0.125, 3);
+  using Numbers = std::vector<std::int32_t>;
+  tensors_ = {bf16("q", {40, 2, 64}, inputs.q),
+              bf16("k", {50, 1, 64}, inputs.k),
+              bf16("v", {50, 1, 64}, inputs.v),
+              bf16("dout", {40, 2, 64}, inputs.dout),
+              stored("dlse", "F32", {2, 40}, reference::make_dlse(80, 3)),
+              stored("sink", "F32", {2}, reference::make_sink(2, 3)),
+              stored("cu_seqlens_q", "I32", {4}, Numbers{0, 10, 10, 35}),
+              stored("cu_seqlens_k", "I32", {4}, Numbers{0, 20, 30, 50})};
+  write();
+  const Outcome outcome = run("run backward --input in --output out --causal --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  EXPECT_TRUE(Json::parse(outcome.out)["ok"]);
+  SafetensorsFile file;
+  ASSERT_TRUE(SafetensorsFile::open(directory_ / "out", &file).ok());
+  EXPECT_EQ(file.find("dq")->shape, (std::vector<std::int64_t>{40, 2, 64}));
+  EXPECT_EQ(file.find("dk")->shape, (std::vector<std::int64_t>{50, 1, 64}));
+  EXPECT_EQ(file.find("lse")->shape, (std::vector<std::int64_t>{2, 40}));
+  EXPECT_EQ(file.find("dsink")->shape, (std::vector<std::int64_t>{2}));
+  const std::vector<float> dq = read(*file.find("dq"), file);
+  for (std::size_t i = 35 * 128; i < dq.size(); ++i) ASSERT_EQ(dq[i], 0) << "a row of no sequence";
+
+  expect_file_refused(
+      "lengths of sequences, --sink and --dlse come from --input in; leave one of the two out",
+      "--seqused-q 5");
+  tensor("cu_seqlens_k") = stored("cu_seqlens_k", "I32", {4}, Numbers{0, 20, 30, 51});
+  expect_file_refused("in: cu_seqlens_k ends with 51; there are 50 rows");
+  tensor("cu_seqlens_k") = stored("cu_seqlens_k", "I64", {2}, std::vector<std::int64_t>{0, 20});
+  expect_file_refused("in: cu_seqlens_k is I64 of the shape (2); it must be I32 with one dimension");
+  tensor("cu_seqlens_k") = stored("cu_seqlens_k", "I32", {4}, Numbers{0, 20, 30, 50});
+  tensor("v") = bf16("v", {1, 50, 1, 64}, inputs.v);
+  expect_file_refused("in: v has the shape (1, 50, 1, 64); k makes it (50, 1, 64)");
+  tensor("k") = bf16("k", {1, 50, 1, 64}, inputs.k);
+  expect_file_refused(
+      "in: k has the shape (1, 50, 1, 64); it must be (rows, heads, channels), because its sequences are "
+      "packed");
 }
 
 }  // namespace

@@ -55,6 +55,30 @@ TEST_F(Backward, JsonHasTheAgreedKeys) {
   EXPECT_FALSE(report.contains("variants"));
 }
 
+TEST_F(Backward, TheWholeProblemHasItsOptions) {
+  const Outcome outcome =
+      run("run backward --cu-seqlens-q 0,100,100,260 --cu-seqlens-k 0,70,90,330 --seqused-k 70,20,201 "
+          "--heads 4 --kv-heads 2 --head-dim 40 --dtype fp16 --window 64,10 --sink --dlse --deterministic "
+          "--seed 5 --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  const Json report = Json::parse(outcome.out);
+  EXPECT_TRUE(report["ok"]);
+  EXPECT_TRUE(report["packed"]);
+  EXPECT_EQ(report["window"], Json({64, 10}));
+  EXPECT_TRUE(report["dsink"]["ok"]);
+  EXPECT_EQ(report["shape"], Json({{"batch", 3},
+                                   {"heads", 4},
+                                   {"kv_heads", 2},
+                                   {"seqlen_q", 260},
+                                   {"seqlen_k", 330},
+                                   {"head_dim", 40}}));
+  EXPECT_EQ(report["entries"][0], "schedule_sm100");
+  EXPECT_EQ(report["entries"][3], "backward_sm100_d64_fp16_window_split_warp");
+  EXPECT_EQ(run("run backward --batch 2 --seqlen-q 30 --seqused-q 30,5 --causal").code, 0);
+  EXPECT_EQ(run("run backward --seqlen-k 0").code, 0);
+  EXPECT_EQ(run("run backward --batch 0").code, 0);
+}
+
 TEST_F(Backward, VariantsAreComparedBitForBit) {
   const std::string variants = "--variants aliased/cta,aliased/warp,split/cta,split/warp";
   const Outcome outcome = run("run backward --seqlen-q 300 " + variants + " --json");

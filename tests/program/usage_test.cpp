@@ -99,8 +99,8 @@ TEST_F(Usage, VariantsAreChecked) {
 
 TEST_F(Usage, UnsupportedProblemsAreRefused) {
   expect_refused(
-      "plan backward --head-dim 72",
-      "head_dim is 72; no backward kernel for sm100 takes it yet; accepted: multiples of 8 up to 64");
+      "plan backward --head-dim 136",
+      "head_dim is 136; no backward kernel for sm100 takes it yet; accepted: multiples of 8 up to 128");
   expect_refused("plan backward --arch sm90 --dtype fp16",
                  "dtype is fp16; no backward kernel for sm90 takes it yet; accepted: bf16");
   expect_refused("plan backward --heads 4 --kv-heads 3",

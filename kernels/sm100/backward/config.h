@@ -56,7 +56,7 @@ enum class TensorMemory { kAliased, kSplit };
 enum class Signal { kCta, kWarp };
 
 struct Config {
-  int head_dim;                // 64
+  int head_dim;                // 64, or 128: kAliased only, all of tensor memory is accumulators
   Dtype dtype;                 // changes meaning
   Mask mask;                   // changes meaning
   TensorMemory tensor_memory;  // changes speed only
@@ -66,15 +66,15 @@ struct Config {
 // Everything a launch is told. Rows are those in sight (kernels/shared/sequences.h), tiles are numbered
 // through all sequences; [tile] stands for [head][all tiles of a head].
 struct Parameters {
-  // 16-bit loads: dims (d, row, head, batch, shift), box d x 128 rows, 128-byte swizzle. Rows end where the
-  // sequence ends: see Work::at.
+  // 16-bit loads: dims (d, row, head, batch, shift), box 64 x 128 rows, 128-byte swizzle. Rows end where the
+  // sequence ends: see at_row.
   TensorMapBytes q, k, v, dout;
   // 16-bit stores: same dims, box 32 x 128 rows, 64-byte swizzle. Not used with dk_accum.
   TensorMapBytes dk, dv;
   const float* lse_log2;  // [tile][128]
   const float* delta;     // [tile][128]
-  // Sums in fp32, [tile][128 * 64] in the private order of kernels/shared/dq_order.h. dK and dV are summed in
-  // global memory where query heads share a key head, or fp32 gradients are wanted; else null.
+  // Sums in fp32, [tile][128 * head dim] in the private order of kernels/shared/dq_order.h. dK and dV are
+  // summed in global memory where query heads share a key head, or fp32 gradients are wanted; else null.
   float *dq_accum, *dk_accum, *dv_accum;
   // Deterministic mode, else null: additions so far to dQ of a query tile, and to dV and dK of a tile of keys
   // by each compute group ([tile][4]); and the next work item. Zero before the launch.
@@ -88,7 +88,6 @@ struct Parameters {
 // Grid: x = tiles of keys of all sequences (ascending: under a causal mask the longest start first), y =
 // query heads. In deterministic mode CTAs take the same items from a counter, so that whoever waits for his
 // turn waits for a CTA that has started.
-inline constexpr int kHeadDim = 64;
 inline constexpr int kQueryRows = 128;  // of a tile: columns of S
 inline constexpr int kKeyRows = 128;    // of a CTA: lanes of S
 
@@ -141,8 +140,8 @@ enum NamedBarrier {
   kReduceBarrier = 4,   // the reduce warps: a dQ buffer is free, a dQ buffer is full
 };
 
-// Tensor memory, by columns. S, dP, dK, dV: a lane is a key; dQ: a lane is a query row. P and dS are 16-bit,
-// two a column.
+// Tensor memory at head dim 64, by columns. S, dP, dK, dV: a lane is a key; dQ: a lane is a query row. P and
+// dS are 16-bit, two a column.
 //
 //            0        128   192        320  384  448   512
 //   kAliased | S       | dV | dP        | dK |          |
@@ -150,16 +149,18 @@ enum NamedBarrier {
 //                           |dQ|
 //   kSplit   | S       | dV | dP        | dK | P  | dS  |
 //                           |dQ|
+//
+// At head dim 128 dV and dK are as wide as S and dP, and with kAliased the four fill it; dQ is as wide as dP.
 struct TensorColumns {
   tile::Columns s, dv, dp, dk, dq, p, ds;
 };
-constexpr TensorColumns tensor_columns(TensorMemory map) {
+constexpr TensorColumns tensor_columns(TensorMemory map, int head_dim = 64) {
   const bool split = map == TensorMemory::kSplit;
   const tile::Columns s = {0, kQueryRows};
-  const tile::Columns dv = {s.end(), kHeadDim};
+  const tile::Columns dv = {s.end(), head_dim};
   const tile::Columns dp = {dv.end(), kQueryRows};
-  const tile::Columns dk = {dp.end(), kHeadDim};
-  const tile::Columns dq = {dp.first, kHeadDim};
+  const tile::Columns dk = {dp.end(), head_dim};
+  const tile::Columns dq = {dp.first, head_dim};
   const tile::Columns p = {split ? dk.end() : s.first, kQueryRows / 2};
   const tile::Columns ds = {split ? p.end() : dp.first, kQueryRows / 2};
   return {s, dv, dp, dk, dq, p, ds};
@@ -174,7 +175,9 @@ constexpr bool operands_apart(const TensorColumns& c) {
 }
 inline constexpr TensorColumns kAliasedColumns = tensor_columns(TensorMemory::kAliased);
 inline constexpr TensorColumns kSplitColumns = tensor_columns(TensorMemory::kSplit);
+inline constexpr TensorColumns kWideColumns = tensor_columns(TensorMemory::kAliased, 128);
 static_assert(accumulators_apart(kAliasedColumns) && accumulators_apart(kSplitColumns));
+static_assert(accumulators_apart(kWideColumns) && kWideColumns.dk.end() == tile::kTensorMemoryColumns);
 static_assert(kAliasedColumns.s.contains(kAliasedColumns.p) &&
               kAliasedColumns.dp.contains(kAliasedColumns.ds));
 static_assert(operands_apart(kSplitColumns) && kSplitColumns.ds.end() <= tile::kTensorMemoryColumns);
@@ -182,9 +185,12 @@ static_assert(operands_apart(kSplitColumns) && kSplitColumns.ds.end() <= tile::k
 // Shared memory. Buffers of a ring are as many as its stages, which are the same in every variant.
 inline constexpr int kQStages = 2, kLseStages = 2, kDoutStages = 1, kDeltaStages = 1, kDqStages = 2;
 
+// 64 channels of a tile's rows; a tile has as many of them as its head dim needs.
 using QueryTile = tile::OperandTile<kQueryRows>;
 using KeyTile = tile::OperandTile<kKeyRows>;
-static_assert(kHeadDim == tile::kRowElements);
+constexpr int slabs(int head_dim) {
+  return head_dim / tile::kRowElements;
+}
 
 // A CTA's share: a tile of keys of a query head, and the query tiles that see it. Found by one thread.
 struct Work {
@@ -197,11 +203,15 @@ struct Work {
   shared::TileRange tiles;
 };
 
+template <int head_dim>
 struct SharedMemory {
-  QueryTile q[kQStages];        // at the end: dK on its way out, 32 columns a compute group
-  KeyTile k, v;                 // V at the end: as dO
-  QueryTile dout[kDoutStages];  // stage 0 at the end: dV on its way out
-  KeyTile ds[2];                // dS by keys, query rows 0-63 and 64-127
+  static constexpr int kSlabs = slabs(head_dim);
+
+  QueryTile q[kQStages][kSlabs];  // at the end: dK on its way out
+  KeyTile k[kSlabs];
+  KeyTile v[kSlabs];  // at the end, with dO: dV on its way out
+  QueryTile dout[kDoutStages][kSlabs];
+  KeyTile ds[2];                                    // dS by keys, query rows 0-63 and 64-127
   float dq[kDqStages][kQueryRows * kBlockColumns];  // 32 columns of dQ, in the order of the accumulator
   float lse[kLseStages][kQueryRows];
   float delta[kDeltaStages][kQueryRows];
@@ -229,24 +239,24 @@ struct SharedMemory {
   std::uint32_t tensor_memory;  // address of column 0, written by its allocation
   Work work;
 };
-static_assert(offsetof(SharedMemory, ds) % tile::kGroupBytes == 0);
+static_assert(sizeof(SharedMemory<128>) <= 232448);  // what a CTA may have
 
-inline constexpr std::uint32_t kTileBytes = QueryTile::kBytes;
+inline constexpr std::uint32_t kSlabBytes = QueryTile::kBytes;
 inline constexpr std::uint32_t kRowsBytes = kQueryRows * sizeof(float);  // of lse or delta
 inline constexpr std::uint32_t kDqBlockBytes = kQueryRows * kBlockColumns * sizeof(float);
-inline constexpr std::uint32_t kStagedBytes = kKeyRows * kBlockColumns * 2;  // of dK or dV, a compute group
-static_assert(KeyTile::kBytes == kTileBytes && 2 * kStagedBytes == kTileBytes);
-static_assert(kKeyRows == kQueryRows && kDqBlockBytes == kTileBytes);  // 32 columns in fp32 fill a tile
+inline constexpr std::uint32_t kStagedBytes = kKeyRows * kBlockColumns * 2;  // 32 columns of dK or dV
+static_assert(KeyTile::kBytes == kSlabBytes && 2 * kStagedBytes == kSlabBytes);
+static_assert(kKeyRows == kQueryRows && kDqBlockBytes == kSlabBytes);  // 32 columns in fp32 fill a slab
 static_assert(shared::kDqTileRows == kQueryRows);
 
-// Where a compute group stages its 32 columns of dK or dV for the store: rows of 64 bytes, 64-byte swizzle.
+// Where 32 columns of dK or dV are staged for the store: rows of 64 bytes, 64-byte swizzle.
 constexpr std::uint32_t staged_chunk(int key, int index) {
   return tile::swizzle64((key * kBlockChunks + index) * tile::kChunkBytes);
 }
 
 // Dynamic shared memory of a launch.
-constexpr std::uint32_t shared_bytes(const Config&) {
-  return sizeof(SharedMemory);
+constexpr std::uint32_t shared_bytes(int head_dim) {
+  return head_dim == 64 ? sizeof(SharedMemory<64>) : sizeof(SharedMemory<128>);
 }
 
 }  // namespace flashback::sm100::backward

@@ -1,4 +1,4 @@
-// Attention gradients on sm_100a, head dim 64: the roles in the order of the data, then the kernel.
+// Attention gradients on sm_100a: the roles in the order of the data, then the kernel.
 #pragma once
 
 #include "kernels/ptx/bulk.cuh"
@@ -18,7 +18,21 @@ using tile::RingPosition;
 
 // --- load: one thread --------------------------------------------------------------------------
 
-__device__ inline void load(const Parameters& p, SharedMemory& sm, const Work& work) {
+template <Config config>
+__device__ void load(const Parameters& p, SharedMemory<config.head_dim>& sm, const Work& work) {
+  constexpr int kSlabs = slabs(config.head_dim);
+  constexpr std::uint32_t kTileBytes = kSlabs * kSlabBytes;
+  const auto load_queries = [&](QueryTile(&to)[kSlabs], const TensorMapBytes& map, int row,
+                                ptx::Barrier& full) {
+#pragma unroll
+    for (int i = 0; i < kSlabs; ++i)
+      load_tensor(&to[i], &map, at_query(p, work, row, i * tile::kRowElements), full);
+  };
+  const auto load_keys = [&](KeyTile(&to)[kSlabs], const TensorMapBytes& map, ptx::Barrier& full) {
+#pragma unroll
+    for (int i = 0; i < kSlabs; ++i)
+      load_tensor(&to[i], &map, at_keys(p, work, i * tile::kRowElements), full);
+  };
   ptx::prefetch_tensor_map(&p.q);
   ptx::prefetch_tensor_map(&p.k);
   ptx::prefetch_tensor_map(&p.v);
@@ -38,8 +52,8 @@ __device__ inline void load(const Parameters& p, SharedMemory& sm, const Work& w
 
     wait(sm.q_empty[q.slot], q.empty());
     arrive_and_expect(sm.q_full[q.slot], first ? 2 * kTileBytes : kTileBytes);
-    if (first) load_tensor(&sm.k, &p.k, at_keys(p, work), sm.q_full[q.slot]);
-    load_tensor(&sm.q[q.slot], &p.q, at_query(p, work, row), sm.q_full[q.slot]);
+    if (first) load_keys(sm.k, p.k, sm.q_full[q.slot]);
+    load_queries(sm.q[q.slot], p.q, row, sm.q_full[q.slot]);
 
     wait(sm.lse_empty[lse.slot], lse.empty());
     arrive_and_expect(sm.lse_full[lse.slot], kRowsBytes);
@@ -47,8 +61,8 @@ __device__ inline void load(const Parameters& p, SharedMemory& sm, const Work& w
 
     wait(sm.dout_empty[dout.slot], dout.empty());
     arrive_and_expect(sm.dout_full[dout.slot], first ? 2 * kTileBytes : kTileBytes);
-    if (first) load_tensor(&sm.v, &p.v, at_keys(p, work), sm.dout_full[dout.slot]);
-    load_tensor(&sm.dout[dout.slot], &p.dout, at_query(p, work, row), sm.dout_full[dout.slot]);
+    if (first) load_keys(sm.v, p.v, sm.dout_full[dout.slot]);
+    load_queries(sm.dout[dout.slot], p.dout, row, sm.dout_full[dout.slot]);
 
     wait(sm.delta_empty[delta.slot], delta.empty());
     arrive_and_expect(sm.delta_full[delta.slot], kRowsBytes);
@@ -64,9 +78,9 @@ __device__ inline void load(const Parameters& p, SharedMemory& sm, const Work& w
 // --- multiply: one thread ----------------------------------------------------------------------
 
 template <Config config>
-__device__ void multiply(SharedMemory& sm, std::uint32_t tensor_memory, int tiles) {
+__device__ void multiply(SharedMemory<config.head_dim>& sm, std::uint32_t tensor_memory, int tiles) {
   constexpr bool kSplit = config.tensor_memory == TensorMemory::kSplit;
-  constexpr TensorColumns kColumns = tensor_columns(config.tensor_memory);
+  constexpr TensorColumns kColumns = tensor_columns(config.tensor_memory, config.head_dim);
   constexpr Dtype kDtype = config.dtype;
   const auto at = [=](tile::Columns columns) { return tensor_memory + columns.first; };
   const tile::TensorOperand<kQueryRows> p_operand{at(kColumns.p)}, ds_operand{at(kColumns.ds)};
@@ -82,7 +96,7 @@ __device__ void multiply(SharedMemory& sm, std::uint32_t tensor_memory, int tile
       wait(sm.s_empty, s.empty());
       ptx::fence_after_sync();
     }
-    tile::multiply<kDtype>(at(kColumns.s), tile::along_rows(sm.k), tile::along_rows(sm.q[s_q.slot]), false);
+    tile::multiply_along<kDtype>(at(kColumns.s), sm.k, sm.q[s_q.slot]);
     commit(sm.s_full);
     s_q.advance();
     s.advance();
@@ -91,8 +105,7 @@ __device__ void multiply(SharedMemory& sm, std::uint32_t tensor_memory, int tile
     wait(sm.dout_full[dp_dout.slot], dp_dout.full());
     wait(sm.dq_empty, dp.empty());  // dQ of the tile before lies here
     ptx::fence_after_sync();
-    tile::multiply<kDtype>(at(kColumns.dp), tile::along_rows(sm.v), tile::along_rows(sm.dout[dp_dout.slot]),
-                           false);
+    tile::multiply_along<kDtype>(at(kColumns.dp), sm.v, sm.dout[dp_dout.slot]);
     commit(sm.dp_full);
     dp_dout.advance();
     dp.advance();
@@ -159,10 +172,10 @@ __device__ void announce(bool leader, Barriers&... barriers) {
 }
 
 template <Config config>
-__device__ void compute(const Parameters& p, SharedMemory& sm, std::uint32_t tensor_memory, const Work& work,
-                        const ComputeThread& thread, bool leader) {
+__device__ void compute(const Parameters& p, SharedMemory<config.head_dim>& sm, std::uint32_t tensor_memory,
+                        const Work& work, const ComputeThread& thread, bool leader) {
   constexpr bool kSplit = config.tensor_memory == TensorMemory::kSplit;
-  constexpr TensorColumns kColumns = tensor_columns(config.tensor_memory);
+  constexpr TensorColumns kColumns = tensor_columns(config.tensor_memory, config.head_dim);
   const auto at = [=](tile::Columns columns) { return tensor_memory + thread.lanes + columns.first; };
 
   constexpr bool kWindow = config.mask == Mask::kWindow;
@@ -241,37 +254,33 @@ __device__ void compute(const Parameters& p, SharedMemory& sm, std::uint32_t ten
 }
 
 template <Config config>
-__device__ void compute_and_store(const Parameters& p, SharedMemory& sm, std::uint32_t tensor_memory,
-                                  const Work& work, int warp) {
-  constexpr TensorColumns kColumns = tensor_columns(config.tensor_memory);
+__device__ void compute_and_store(const Parameters& p, SharedMemory<config.head_dim>& sm,
+                                  std::uint32_t tensor_memory, const Work& work, int warp) {
+  constexpr TensorColumns kColumns = tensor_columns(config.tensor_memory, config.head_dim);
   const ComputeThread thread(warp);
   const bool leader = ptx::elect();
   compute<config>(p, sm, tensor_memory, work, thread, leader);
   const bool issuer = leader && warp % 4 == 0;
-  // In 16 bit both groups stage in one tile, in fp32 each in a tile of its own. V is read when dV is final.
-  const auto staging = [&](const auto& tile, const auto& other, bool wide) {
-    if (wide) return ptx::shared_address(thread.group == 0 ? tile.bytes : other.bytes);
-    return ptx::shared_address(tile.bytes) + thread.group * kStagedBytes;
-  };
-  const Gradient dv = {sm.dv_full,  tensor_memory + kColumns.dv.first,
-                       1.0f,        &p.dv,
-                       p.dv_accum,  staging(sm.dout[0], sm.v, p.dv_accum != nullptr),
-                       thread.group};
-  const Gradient dk = {sm.dk_full,      tensor_memory + kColumns.dk.first,
-                       p.scale,         &p.dk,
-                       p.dk_accum,      staging(sm.q[0], sm.q[1], p.dk_accum != nullptr),
-                       2 + thread.group};
-  store_gradient<config.dtype>(p, dv, work, thread, issuer);
-  store_gradient<config.dtype>(p, dk, work, thread, issuer);
+  // Of the slabs that are staged in: dO and, read when dV is final, V; both stages of Q.
+  const std::uint32_t dv_staging = ptx::shared_address(sm.v), dk_staging = ptx::shared_address(sm.q);
+  static_assert(offsetof(SharedMemory<config.head_dim>, dout) ==
+                offsetof(SharedMemory<config.head_dim>, v) + sizeof sm.v);
+  store_gradient<config>(
+      p, {sm.dv_full, tensor_memory + kColumns.dv.first, 1.0f, &p.dv, p.dv_accum, dv_staging, 0}, work,
+      thread, issuer);
+  store_gradient<config>(
+      p, {sm.dk_full, tensor_memory + kColumns.dk.first, p.scale, &p.dk, p.dk_accum, dk_staging, 2}, work,
+      thread, issuer);
   if (issuer) ptx::wait_bulk();
 }
 
 // --- reduce: four warps, a query row a thread --------------------------------------------------
 
 template <Config config>
-__device__ void reduce(const Parameters& p, SharedMemory& sm, std::uint32_t tensor_memory, const Work& work,
-                       int warp) {
-  constexpr TensorColumns kColumns = tensor_columns(config.tensor_memory);
+__device__ void reduce(const Parameters& p, SharedMemory<config.head_dim>& sm, std::uint32_t tensor_memory,
+                       const Work& work, int warp) {
+  constexpr TensorColumns kColumns = tensor_columns(config.tensor_memory, config.head_dim);
+  constexpr int kSlabs = slabs(config.head_dim);
   const std::uint32_t from = tensor_memory + tile::lanes_of(warp) + kColumns.dq.first;
   const int row = static_cast<int>(threadIdx.x);
   const bool leader = ptx::elect();
@@ -284,39 +293,46 @@ __device__ void reduce(const Parameters& p, SharedMemory& sm, std::uint32_t tens
 #pragma unroll 1
   for (int t = tiles.begin; t < tiles.end; ++t) {
     const std::int64_t tile = first_tile + t;
-    float* const dq_accum = p.dq_accum + tile * kQueryRows * kHeadDim;
-    float dq[2][kBlockColumns];
+    float* const dq_accum = p.dq_accum + tile * kQueryRows * config.head_dim;
     wait(sm.dq_full, step.full());
     ptx::fence_after_sync();
-    ptx::load_columns(dq[0], from, dq[1], from + kBlockColumns);
-    ptx::fence_before_sync();
-    __syncwarp();
-    if (leader) arrive(sm.dq_empty);
+#pragma unroll
+    for (int slab = 0; slab < kSlabs; ++slab) {
+      float dq[2][kBlockColumns];
+      const std::uint32_t columns = from + slab * tile::kRowElements;
+      ptx::load_columns(dq[0], columns, dq[1], columns + kBlockColumns);
+      if (slab == kSlabs - 1) {
+        ptx::fence_before_sync();
+        __syncwarp();
+        if (leader) arrive(sm.dq_empty);
+      }
 
 #pragma unroll
-    for (int block = 0; block < 2; ++block) {
-      float* const staged = sm.dq[staging.slot];
-      if (issuer) ptx::wait_bulk_read<kDqStages - 1>();
-      ptx::sync<kReduceBarrier, kReduceThreads>();
-      const std::uint32_t to = ptx::shared_address(staged);
+      for (int block = 0; block < 2; ++block) {
+        float* const staged = sm.dq[staging.slot];
+        if (issuer) ptx::wait_bulk_read<kDqStages - 1>();
+        ptx::sync<kReduceBarrier, kReduceThreads>();
+        const std::uint32_t to = ptx::shared_address(staged);
 #pragma unroll
-      for (int d = 0; d < kBlockColumns; d += 4) {
-        const float* v = &dq[block][d];
-        ptx::store_shared(to + shared::dq_offset(row, d) * sizeof(float), v[0], v[1], v[2], v[3]);
-      }
-      ptx::fence_async_shared();
-      ptx::sync<kReduceBarrier, kReduceThreads>();
-      if (issuer) {
-        if (block == 0 && p.dq_turns) {
-          wait_turn(p.dq_turns + tile,
-                    shared::turn_of(config.mask, work.key_tile, t, work.lengths, kQueryRows, kKeyRows));
+        for (int d = 0; d < kBlockColumns; d += 4) {
+          const float* v = &dq[block][d];
+          ptx::store_shared(to + shared::dq_offset(row, d) * sizeof(float), v[0], v[1], v[2], v[3]);
         }
-        ptx::add_bulk(dq_accum + shared::dq_offset(0, block * kBlockColumns), staged, kDqBlockBytes);
-        ptx::commit_bulk_group();
-        if (block == 1 && p.dq_turns) pass_turn(p.dq_turns + tile);
+        ptx::fence_async_shared();
+        ptx::sync<kReduceBarrier, kReduceThreads>();
+        if (issuer) {
+          const int first = slab * 2 + block, d = first * kBlockColumns;
+          if (first == 0 && p.dq_turns) {
+            wait_turn(p.dq_turns + tile,
+                      shared::turn_of(config.mask, work.key_tile, t, work.lengths, kQueryRows, kKeyRows));
+          }
+          ptx::add_bulk(dq_accum + shared::dq_offset(0, d), staged, kDqBlockBytes);
+          ptx::commit_bulk_group();
+          if (d + kBlockColumns == config.head_dim && p.dq_turns) pass_turn(p.dq_turns + tile);
+        }
+        __syncwarp();
+        staging.advance();
       }
-      __syncwarp();
-      staging.advance();
     }
     step.advance();
   }
@@ -326,7 +342,7 @@ __device__ void reduce(const Parameters& p, SharedMemory& sm, std::uint32_t tens
 // --- the kernel --------------------------------------------------------------------------------
 
 template <Config config>
-__device__ void initialise_barriers(SharedMemory& sm) {
+__device__ void initialise_barriers(SharedMemory<config.head_dim>& sm) {
   initialise(sm.q_full, 1);
   initialise(sm.q_empty, 1);
   initialise(sm.lse_full, 1);
@@ -352,10 +368,10 @@ __device__ void initialise_barriers(SharedMemory& sm) {
 
 template <Config config>
 __device__ void backward(const Parameters& p) {
-  static_assert(config.head_dim == kHeadDim);
+  static_assert(config.head_dim == 64 || config.tensor_memory == TensorMemory::kAliased);
   constexpr Registers kRegisters = registers(config.mask);
-  extern __shared__ SharedMemory dynamic_shared[];
-  SharedMemory& sm = dynamic_shared[0];
+  extern __shared__ __align__(1024) std::uint8_t dynamic_shared[];
+  auto& sm = *reinterpret_cast<SharedMemory<config.head_dim>*>(dynamic_shared);
   const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
   const Role role = role_of(warp);
 
@@ -386,7 +402,7 @@ __device__ void backward(const Parameters& p) {
     if (role == Role::kMultiply) {
       if (ptx::elect()) multiply<config>(sm, tensor_memory, work.tiles.end - work.tiles.begin);
     } else if (role == Role::kLoad) {
-      if (ptx::elect()) load(p, sm, work);
+      if (ptx::elect()) load<config>(p, sm, work);
     }
   }
   __syncwarp();

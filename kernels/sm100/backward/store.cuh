@@ -8,71 +8,80 @@
 
 namespace flashback::sm100::backward {
 
-// A finished dK or dV: 32 columns a compute group, on their way out through shared memory that no product
-// reads any more.
+// A finished dK or dV on its way out through shared memory that no product reads any more. Each compute group
+// has half of the columns, 32 at a time; block b of a group is block `group * blocks + b` of the gradient.
 struct Gradient {
   ptx::Barrier& full;
   std::uint32_t columns;  // of tensor memory
   float scale;
   const TensorMapBytes* map;
   float* accum;           // null: stored by map
-  std::uint32_t staging;  // shared address of this compute group's
-  int turns;              // which of the tile's counters is its own
+  std::uint32_t staging;  // shared address of its slabs: the first half in 16 bit, all of them in fp32
+  int turns;              // the first of its two counters among the tile's
 };
 
 // Scaled, narrowed, stored by tensor map (which leaves out rows past the last key).
 template <Dtype dtype>
 __device__ void store_narrow(const Parameters& p, const Gradient& gradient, float (&v)[kBlockColumns],
-                             const Work& work, const ComputeThread& thread, bool issuer) {
+                             int block, const Work& work, const ComputeThread& thread, bool issuer) {
 #pragma unroll
   for (float& x : v) x *= gradient.scale;
   std::uint32_t words[kBlockWords];
   narrow<dtype>(words, v);
+  const std::uint32_t staged = gradient.staging + block * kStagedBytes;
   store_block(
-      words, [&](int i) { return staged_chunk(thread.key, i); }, gradient.staging);
+      words, [&](int i) { return staged_chunk(thread.key, i); }, staged);
   ptx::fence_async_shared();
   ptx::sync<kGroupThreads>(kGroupBarrier + thread.group);
   if (issuer) {
-    ptx::store_tensor(gradient.map, at_keys(p, work, thread.group * kBlockColumns), gradient.staging);
+    ptx::store_tensor(gradient.map, at_keys(p, work, block * kBlockColumns), staged);
     ptx::commit_bulk_group();
   }
 }
 
 // Added in fp32 to what other query heads add: whole tiles, whose rows past the last key are zero.
-__device__ inline void add_wide(const Parameters& p, const Gradient& gradient,
-                                const float (&v)[kBlockColumns], const Work& work,
-                                const ComputeThread& thread, bool issuer) {
+template <int head_dim>
+__device__ void add_wide(const Parameters& p, const Gradient& gradient, const float (&v)[kBlockColumns],
+                         int block, const Work& work, const ComputeThread& thread, bool issuer) {
+  const std::uint32_t staged = gradient.staging + block * kDqBlockBytes;
 #pragma unroll
   for (int d = 0; d < kBlockColumns; d += 4) {
-    ptx::store_shared(gradient.staging + shared::dq_offset(thread.key, d) * sizeof(float), v[d], v[d + 1],
-                      v[d + 2], v[d + 3]);
+    ptx::store_shared(staged + shared::dq_offset(thread.key, d) * sizeof(float), v[d], v[d + 1], v[d + 2],
+                      v[d + 3]);
   }
   ptx::fence_async_shared();
   ptx::sync<kGroupThreads>(kGroupBarrier + thread.group);
   if (issuer) {
-    const std::int64_t tile = key_tile_number(p, work);
-    std::int32_t* const turns = p.dk_turns ? p.dk_turns + tile * 4 + gradient.turns : nullptr;
-    if (turns) wait_turn(turns, work.head % p.group);
-    ptx::add_bulk(
-        gradient.accum + tile * kKeyRows * kHeadDim + shared::dq_offset(0, thread.group * kBlockColumns),
-        gradient.staging, kDqBlockBytes);
+    ptx::add_bulk(gradient.accum + key_tile_number(p, work) * kKeyRows * head_dim +
+                      shared::dq_offset(0, block * kBlockColumns),
+                  staged, kDqBlockBytes);
     ptx::commit_bulk_group();
-    if (turns) pass_turn(turns);
   }
 }
 
-template <Dtype dtype>
+template <Config config>
 __device__ void store_gradient(const Parameters& p, const Gradient& gradient, const Work& work,
                                const ComputeThread& thread, bool issuer) {
+  constexpr int kBlocks = config.head_dim / 2 / kBlockColumns;  // of a group
+  std::int32_t* const turns = issuer && p.dk_turns
+                                  ? p.dk_turns + key_tile_number(p, work) * 4 + gradient.turns + thread.group
+                                  : nullptr;
   wait(gradient.full, 0);
   ptx::fence_after_sync();
-  float v[kBlockColumns];
-  ptx::load_columns(v, gradient.columns + thread.lanes + thread.group * kBlockColumns);
-  if (gradient.accum) {
-    add_wide(p, gradient, v, work, thread, issuer);
-  } else {
-    store_narrow<dtype>(p, gradient, v, work, thread, issuer);
+  if (turns) wait_turn(turns, work.head % p.group);
+#pragma unroll
+  for (int b = 0; b < kBlocks; ++b) {
+    const int block = thread.group * kBlocks + b;
+    float v[kBlockColumns];
+    ptx::load_columns(v, gradient.columns + thread.lanes + block * kBlockColumns);
+    if (gradient.accum) {
+      add_wide<config.head_dim>(p, gradient, v, block, work, thread, issuer);
+    } else {
+      store_narrow<config.dtype>(p, gradient, v, block, work, thread, issuer);
+    }
+    __syncwarp();
   }
+  if (turns) pass_turn(turns);
   __syncwarp();
 }
 

@@ -40,10 +40,10 @@ __device__ inline ptx::Coordinates5 at_row(const shared::Side& side, const share
   return {d, side.rows - rows.count + row, head, side.cu_seqlens ? 0 : batch,
           side.ragged() ? rows.first + rows.count : 0};
 }
-__device__ inline ptx::Coordinates5 at_query(const Parameters& p, const Work& work, int row) {
-  return at_row(p.sequences.q, work.sight.q, row, 0, work.head, work.batch);
+__device__ inline ptx::Coordinates5 at_query(const Parameters& p, const Work& work, int row, int d) {
+  return at_row(p.sequences.q, work.sight.q, row, d, work.head, work.batch);
 }
-__device__ inline ptx::Coordinates5 at_keys(const Parameters& p, const Work& work, int d = 0) {
+__device__ inline ptx::Coordinates5 at_keys(const Parameters& p, const Work& work, int d) {
   return at_row(p.sequences.k, work.sight.k, work.key_tile * kKeyRows, d, work.head / p.group, work.batch);
 }
 
