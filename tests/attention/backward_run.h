@@ -28,7 +28,7 @@ enum class Layout {
 
 struct Case {
   Shape shape;  // of packed sequences, seqlen is the number of rows in memory
-  Mask mask;
+  Mask mask = {};
   TensorMemory tensor_memory = TensorMemory::kSplit;
   Signal signal = Signal::kWarp;
   Data data = Data::kNormal;

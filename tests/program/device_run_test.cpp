@@ -86,8 +86,8 @@ TEST_F(DeviceRun, OutputsWorkspaceAndMarginsAreNaN) {
       EXPECT_TRUE(all_nan(static_cast<const std::byte*>(p->out.data) + 3 * 64 * 2, 64));
     }
     if (const auto* p = parameters<common::PostprocessParameters>(launch)) {
-      EXPECT_TRUE(all_nan(p->dq.data, 3 * 64 * 2));
-      std::memset(p->dq.data, 1, 3 * 64 * 2);
+      EXPECT_TRUE(all_nan(p->gradient.data, 3 * 64 * 2));
+      std::memset(p->gradient.data, 1, 3 * 64 * 2);
     }
   };
   const DeviceGradients gradients = run_on(workbench_, false, problem_, inputs_);
@@ -103,7 +103,7 @@ TEST_F(DeviceRun, WritesOutsideAreCaught) {
   for (const std::ptrdiff_t at : {std::ptrdiff_t{-1}, std::ptrdiff_t{3 * 64 * 2}}) {
     workbench_.on_launch = [&](const Launch& launch) {
       if (const auto* p = parameters<common::PostprocessParameters>(launch)) {
-        static_cast<std::byte*>(p->dq.data)[at] = std::byte{0};
+        static_cast<std::byte*>(p->gradient.data)[at] = std::byte{0};
       }
     };
     try {
@@ -122,7 +122,7 @@ TEST_F(DeviceRun, WritesOutsideAreCaught) {
 TEST_F(DeviceRun, DevicesThatCheckBoundsGetNoMargins) {
   workbench_.on_launch = [&](const Launch& launch) {
     if (const auto* p = parameters<common::PostprocessParameters>(launch)) {
-      const auto found = workbench_.allocations.find(reinterpret_cast<Address>(p->dq.data));
+      const auto found = workbench_.allocations.find(reinterpret_cast<Address>(p->gradient.data));
       ASSERT_NE(found, workbench_.allocations.end());
       EXPECT_EQ(found->second.size(), 3u * 64 * 2 + 256);
     }
