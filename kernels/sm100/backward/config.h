@@ -192,16 +192,19 @@ constexpr int slabs(int head_dim) {
   return head_dim / tile::kRowElements;
 }
 
-// A CTA's share: a tile of keys of a query head, and the query tiles that see it. Found by one thread.
+// A CTA's share: a tile of keys of a query head, and the query tiles that see it. Found by one thread;
+// without padding, since the others read it in pieces of 16 bytes.
 struct Work {
   int batch;  // -1: there are fewer tiles than CTAs
   int head;
-  int key_tile;           // of its sequence
-  std::int64_t k_number;  // of the tile among all tiles of a head
+  int key_tile;  // of its sequence
+  int k_number;  // of the tile among all tiles of a head
   shared::Sight sight;
   shared::Lengths lengths;
   shared::TileRange tiles;
 };
+
+static_assert(sizeof(Work) == 14 * sizeof(int));
 
 template <int head_dim>
 struct SharedMemory {
