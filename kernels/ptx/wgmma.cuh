@@ -46,49 +46,57 @@ __device__ inline std::uint64_t wgmma_operand(const void* tile) {
       c(d[11]), c(d[12]), c(d[13]), c(d[14]), c(d[15]), c(d[16]), c(d[17]), c(d[18]), c(d[19]), c(d[20]), \
       c(d[21]), c(d[22]), c(d[23]), c(d[24]), c(d[25]), c(d[26]), c(d[27]), c(d[28]), c(d[29]), c(d[30]), \
       c(d[31])
-#define FLASHBACK_WGMMA(accumulate)                                                        \
-  "{\n"                                                                                    \
-  ".reg .pred accumulate;\n"                                                               \
-  "setp.ne.b32 accumulate, " accumulate                                                    \
-  ", 0;\n"                                                                                 \
-  "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, " \
-  "%8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, "    \
+// The instruction up to its A operand; `type` of A and B, `accumulate` 0 or 1.
+#define FLASHBACK_WGMMA(type, accumulate)                                               \
+  "{\n"                                                                                 \
+  ".reg .pred accumulate;\n"                                                            \
+  "setp.ne.b32 accumulate, " accumulate                                                 \
+  ", 0;\n"                                                                              \
+  "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type                           \
+  " {%0, %1, %2, %3, %4, %5, %6, %7, "                                                  \
+  "%8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, " \
   "%25, %26, %27, %28, %29, %30, %31}, "
+// Of either type: A in registers, or in shared memory.
+#define FLASHBACK_WGMMA_REGISTERS(type, accumulate, output)                                             \
+  asm volatile(FLASHBACK_WGMMA(type, accumulate) "{%32, %33, %34, %35}, %36, accumulate, 1, 1, %37;\n}" \
+               : FLASHBACK_D(output)                                                                    \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(transposed_b ? 1 : 0))
+#define FLASHBACK_WGMMA_SHARED(type, accumulate, output)                                  \
+  asm volatile(FLASHBACK_WGMMA(type, accumulate) "%32, %33, accumulate, 1, 1, 0, %34;\n}" \
+               : FLASHBACK_D(output)                                                      \
+               : "l"(a), "l"(b), "n"(transposed_b ? 1 : 0))
+#define FLASHBACK_OF_TYPE(form, accumulate, output) \
+  if constexpr (dtype == shared::Dtype::kBf16) {    \
+    form("bf16", accumulate, output);               \
+  } else {                                          \
+    form("f16", accumulate, output);                \
+  }
 
 // A in registers, 16 rows a warp. B lies with its K contiguous, or (transposed) with its columns contiguous.
 template <shared::Dtype dtype, bool transposed_b>
 __device__ inline void wgmma(float (&d)[32], const std::uint32_t (&a)[4], std::uint64_t b) {
-  static_assert(dtype == shared::Dtype::kBf16);
-  asm volatile(FLASHBACK_WGMMA("1") "{%32, %33, %34, %35}, %36, accumulate, 1, 1, %37;\n}"
-               : FLASHBACK_D("+f")
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(transposed_b ? 1 : 0));
+  FLASHBACK_OF_TYPE(FLASHBACK_WGMMA_REGISTERS, "1", "+f")
 }
 
 template <shared::Dtype dtype, bool transposed_b>
 __device__ inline void wgmma_fresh(float (&d)[32], const std::uint32_t (&a)[4], std::uint64_t b) {
-  static_assert(dtype == shared::Dtype::kBf16);
-  asm volatile(FLASHBACK_WGMMA("0") "{%32, %33, %34, %35}, %36, accumulate, 1, 1, %37;\n}"
-               : FLASHBACK_D("=f")
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(transposed_b ? 1 : 0));
+  FLASHBACK_OF_TYPE(FLASHBACK_WGMMA_REGISTERS, "0", "=f")
 }
 
 // A in shared memory with its K contiguous.
 template <shared::Dtype dtype, bool transposed_b>
 __device__ inline void wgmma(float (&d)[32], std::uint64_t a, std::uint64_t b) {
-  static_assert(dtype == shared::Dtype::kBf16);
-  asm volatile(FLASHBACK_WGMMA("1") "%32, %33, accumulate, 1, 1, 0, %34;\n}"
-               : FLASHBACK_D("+f")
-               : "l"(a), "l"(b), "n"(transposed_b ? 1 : 0));
+  FLASHBACK_OF_TYPE(FLASHBACK_WGMMA_SHARED, "1", "+f")
 }
 
 template <shared::Dtype dtype, bool transposed_b>
 __device__ inline void wgmma_fresh(float (&d)[32], std::uint64_t a, std::uint64_t b) {
-  static_assert(dtype == shared::Dtype::kBf16);
-  asm volatile(FLASHBACK_WGMMA("0") "%32, %33, accumulate, 1, 1, 0, %34;\n}"
-               : FLASHBACK_D("=f")
-               : "l"(a), "l"(b), "n"(transposed_b ? 1 : 0));
+  FLASHBACK_OF_TYPE(FLASHBACK_WGMMA_SHARED, "0", "=f")
 }
 
+#undef FLASHBACK_OF_TYPE
+#undef FLASHBACK_WGMMA_SHARED
+#undef FLASHBACK_WGMMA_REGISTERS
 #undef FLASHBACK_D
 #undef FLASHBACK_WGMMA
 
