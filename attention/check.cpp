@@ -17,7 +17,7 @@
 namespace flashback {
 namespace {
 
-constexpr std::int64_t kMaxGrid = 65535;  // CTAs in y (heads) and, on Hopper, z (batch)
+constexpr std::int64_t kMaxGrid = 65535;  // CTAs in y (heads)
 // The kernels count rows in 32 bits, and add the lengths of both sides and the bounds of a window.
 constexpr std::int64_t kMaxRows = 1 << 30;
 constexpr std::int64_t kMaxStride = (1LL << 39) - 8;  // elements: a tensor map's strides are below 2^40 bytes
@@ -96,30 +96,29 @@ Status key_heads(std::int64_t heads, std::int64_t kv_heads) {
                              kv_heads, heads, nearest_divisor(heads, kv_heads)));
 }
 
-// A Hopper kernel numbers its tiles of keys in 31 bits, and asks for a few more than there are.
-Status tickets(const Shape& shape) {
+// A Hopper kernel numbers its tiles of keys of all heads in 31 bits, and asks for a few more than there are.
+Status tickets(const Problem& p) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max() - 4096;
-  std::int64_t items = (shape.seqlen_k + 127) / 128;
-  bool overflow = __builtin_mul_overflow(items, shape.kv_heads, &items);
-  overflow |= __builtin_mul_overflow(items, shape.batch, &items);
-  if (!overflow && items <= kMost) return {};
+  const std::int64_t tiles = padded_tiles(p.shape.seqlen_k, p.shape.batch, p.k_sequences, 128);
+  if (tiles <= kMost / p.shape.kv_heads) return {};
   return unsupported(
       fmt::format("batch {} with kv_heads {} and seqlen_k {} makes more than {} tiles of 128 keys, which "
                   "the kernel for sm90 cannot number; split the call",
-                  shape.batch, shape.kv_heads, shape.seqlen_k, kMost));
+                  p.shape.batch, p.shape.kv_heads, p.shape.seqlen_k, kMost));
 }
 
 // Tiles of all sequences of one side are the CTAs of a grid's x, and in deterministic mode a counter runs
 // over those of all heads.
-Status grid_tiles(const char* argument, std::int64_t seqlen, const Sequences& sequences, const Problem& p) {
+Status grid_tiles(const char* argument, std::int64_t seqlen, const Sequences& sequences, int tile,
+                  const Problem& p) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   const std::int64_t heads = p.deterministic ? p.shape.heads : 1;
-  const std::int64_t tiles = padded_tiles(seqlen, p.shape.batch, sequences, 128);
+  const std::int64_t tiles = padded_tiles(seqlen, p.shape.batch, sequences, tile);
   if (tiles <= kMost / heads) return {};
   return unsupported(
-      fmt::format("batch {} with {} {} makes {} tiles of 128 rows; a launch takes at most {}{}; "
+      fmt::format("batch {} with {} {} makes {} tiles of {} rows; a launch takes at most {}{}; "
                   "split the call",
-                  p.shape.batch, argument, seqlen, tiles, kMost / heads,
+                  p.shape.batch, argument, seqlen, tiles, tile, kMost / heads,
                   p.deterministic ? fmt::format(" of {} heads", heads) : ""));
 }
 
@@ -402,11 +401,10 @@ Status check_shape(const Problem& problem, Arch arch) {
   const Kernel* kernel = nullptr;
   if (s.ok()) s = compiled(problem, arch, &kernel);
   if (s.ok()) s = features(problem, *kernel);
-  if (s.ok() && arch == Arch::kSm90) s = tickets(shape);
-  if (s.ok() && arch == Arch::kSm90) s = grid("batch", shape.batch);
+  if (s.ok() && arch == Arch::kSm90) s = tickets(problem);
   if (s.ok()) s = grid("heads", shape.heads);
-  if (s.ok()) s = grid_tiles("seqlen_q", shape.seqlen_q, problem.q_sequences, problem);
-  if (s.ok()) s = grid_tiles("seqlen_k", shape.seqlen_k, problem.k_sequences, problem);
+  if (s.ok()) s = grid_tiles("seqlen_q", shape.seqlen_q, problem.q_sequences, kernel->tile_q, problem);
+  if (s.ok()) s = grid_tiles("seqlen_k", shape.seqlen_k, problem.k_sequences, kernel->tile_k, problem);
   if (s.ok()) s = workspace_size(problem);
   return s;
 }

@@ -16,17 +16,28 @@ namespace {
 namespace blackwell = sm100::backward;
 namespace hopper = sm90::backward;
 
-blackwell::Mask blackwell_mask(MaskKind mask) {
-  return mask == MaskKind::kDense    ? blackwell::Mask::kDense
-         : mask == MaskKind::kCausal ? blackwell::Mask::kCausal
-                                     : blackwell::Mask::kWindow;
+shared::Mask kernel_mask(MaskKind mask) {
+  return mask == MaskKind::kDense    ? shared::Mask::kDense
+         : mask == MaskKind::kCausal ? shared::Mask::kCausal
+                                     : shared::Mask::kWindow;
 }
+shared::Dtype kernel_dtype(Dtype dtype) {
+  return dtype == Dtype::kBf16 ? shared::Dtype::kBf16 : shared::Dtype::kF16;
+}
+
+inline constexpr Features kEverything = {.grouped_queries = true,
+                                         .empty = true,
+                                         .ragged = true,
+                                         .dlse = true,
+                                         .sink = true,
+                                         .fp32_gradients = true,
+                                         .deterministic = true};
 
 Kernel sm100_backward(int head_dim, Dtype dtype, MaskKind mask, TensorMemory memory, Signal signal) {
   const blackwell::Config config = {
       .head_dim = head_dim,
-      .dtype = dtype == Dtype::kBf16 ? blackwell::Dtype::kBf16 : blackwell::Dtype::kF16,
-      .mask = blackwell_mask(mask),
+      .dtype = kernel_dtype(dtype),
+      .mask = kernel_mask(mask),
       .tensor_memory = memory == TensorMemory::kSplit ? blackwell::TensorMemory::kSplit
                                                       : blackwell::TensorMemory::kAliased,
       .signal = signal == Signal::kWarp ? blackwell::Signal::kWarp : blackwell::Signal::kCta};
@@ -42,13 +53,7 @@ Kernel sm100_backward(int head_dim, Dtype dtype, MaskKind mask, TensorMemory mem
           // One map fits at head dim 128, and there is no choice.
           .tensor_memory = head_dim == 64 ? std::optional(memory) : std::nullopt,
           .signal = signal,
-          .features = {.grouped_queries = true,
-                       .empty = true,
-                       .ragged = true,
-                       .dlse = true,
-                       .sink = true,
-                       .fp32_gradients = true,
-                       .deterministic = true},
+          .features = kEverything,
           .tile_q = blackwell::kQueryRows,
           .tile_k = blackwell::kKeyRows,
           .preprocess = {"preprocess_" + what, kCommon, common::kThreads, 0},
@@ -59,31 +64,28 @@ Kernel sm100_backward(int head_dim, Dtype dtype, MaskKind mask, TensorMemory mem
           .sink = {"sink_sm100", kCommon, common::kThreads, 0}};
 }
 
-Kernel sm90_backward(MaskKind mask) {
-  constexpr Dtype kDtype = Dtype::kBf16;
+Kernel sm90_backward(Dtype dtype, MaskKind mask) {
   const hopper::Config config = {
-      .head_dim = hopper::kHeadDim,
-      .dtype = hopper::Dtype::kBf16,
-      .mask = mask == MaskKind::kDense ? hopper::Mask::kDense : hopper::Mask::kCausal};
+      .head_dim = hopper::kHeadDim, .dtype = kernel_dtype(dtype), .mask = kernel_mask(mask)};
   constexpr std::string_view kImage = "sm90_backward";
-  const std::string what = fmt::format("sm90_d{}_{}", config.head_dim, name(kDtype));
+  const std::string what = fmt::format("sm90_d{}_{}", config.head_dim, name(dtype));
   return {.arch = Arch::kSm90,
           .direction = Direction::kBackward,
           .head_dim = config.head_dim,
-          .least_head_dim = config.head_dim,
-          .dtype = kDtype,
+          .least_head_dim = kHeadDimStep,
+          .dtype = dtype,
           .mask = mask,
           .tensor_memory = {},
           .signal = {},
-          .features = {.grouped_queries = true},
+          .features = kEverything,
           .tile_q = hopper::kQueryRows,
           .tile_k = hopper::kKeyRows,
-          .preprocess = {"stats_" + what, kImage, hopper::kStatsThreads, 0},
+          .preprocess = {"preprocess_" + what, kImage, common::kThreads, 0},
           .main = {fmt::format("backward_{}_{}", what, name(mask)), kImage, hopper::kThreads,
                    hopper::shared_bytes(config)},
-          .postprocess = {"convert_" + what, kImage, hopper::kConvertThreads, 0},
-          .schedule = {},
-          .sink = {}};
+          .postprocess = {"postprocess_" + what, kImage, common::kThreads, 0},
+          .schedule = {"schedule_sm90", kImage, common::kScheduleThreads, 0},
+          .sink = {"sink_sm90", kImage, common::kThreads, 0}};
 }
 
 std::vector<Kernel> all_kernels() {
@@ -98,7 +100,10 @@ std::vector<Kernel> all_kernels() {
         rows.push_back(sm100_backward(128, dtype, mask, TensorMemory::kAliased, signal));
     }
   }
-  for (MaskKind mask : {MaskKind::kDense, MaskKind::kCausal}) rows.push_back(sm90_backward(mask));
+  for (Dtype dtype : {Dtype::kBf16, Dtype::kF16}) {
+    for (MaskKind mask : {MaskKind::kDense, MaskKind::kCausal, MaskKind::kWindow})
+      rows.push_back(sm90_backward(dtype, mask));
+  }
   return rows;
 }
 

@@ -51,8 +51,7 @@ struct PlannedMap {
 // What an entry is told; tensor maps in it are blank until the plan meets a device.
 using EntryParameters =
     std::variant<common::ScheduleParameters, common::PreprocessParameters, common::SinkParameters,
-                 sm100::backward::Parameters, common::PostprocessParameters, sm90::backward::StatsParameters,
-                 sm90::backward::Parameters, sm90::backward::ConvertParameters>;
+                 common::PostprocessParameters, sm100::backward::Parameters, sm90::backward::Parameters>;
 
 struct PlannedLaunch {
   std::string_view step;  // schedule | preprocess | sink | main | postprocess | dk | dv

@@ -41,16 +41,9 @@ std::string text(const common::SinkParameters& p) {
 std::string text(const common::PreprocessParameters& p) {
   return text(p.sequences);
 }
-std::string text(const sm90::backward::StatsParameters& p) {
-  return fmt::format("q_rows {}", p.q_rows);
-}
 std::string text(const sm90::backward::Parameters& p) {
-  return fmt::format(
-      "heads {}, kv_heads {} in sections of {}, q_rows {}, k_rows {}, {} x {} tiles, scale {}, scale_log2 {}",
-      p.heads, p.kv_heads, p.section, p.q_rows, p.k_rows, p.q_tiles, p.k_tiles, p.scale, p.scale_log2);
-}
-std::string text(const sm90::backward::ConvertParameters& p) {
-  return fmt::format("q_rows {}, scale {}", p.q_rows, p.scale);
+  return fmt::format("{}, kv_heads {} in sections of {}, group {}, scale {}, scale_log2 {}",
+                     text(p.sequences), p.kv_heads, p.section, p.group, p.scale, p.scale_log2);
 }
 std::string text(const sm100::backward::Parameters& p) {
   return fmt::format("{}, group {}, scale {}, scale_log2 {}", text(p.sequences), p.group, p.scale,

@@ -1,4 +1,5 @@
 // The small kernels around the main one.
+#include "kernels/common/layout.cuh"
 #include "kernels/common/postprocess.cuh"
 #include "kernels/common/preprocess.cuh"
 #include "kernels/common/schedule.cuh"
@@ -16,9 +17,11 @@ using shared::Dtype;
 
 FLASHBACK_INSTANCE(schedule_sm100, kScheduleThreads, ScheduleParameters, schedule)
 FLASHBACK_INSTANCE(sink_sm100, kThreads, SinkParameters, sum_sink)
-#define FLASHBACK_INSTANCES(what, ...)                                                                   \
-  FLASHBACK_INSTANCE(preprocess_sm100_##what, kThreads, PreprocessParameters, (preprocess<__VA_ARGS__>)) \
-  FLASHBACK_INSTANCE(postprocess_sm100_##what, kThreads, PostprocessParameters, (postprocess<__VA_ARGS__>))
+#define FLASHBACK_INSTANCES(what, ...)                                          \
+  FLASHBACK_INSTANCE(preprocess_sm100_##what, kThreads, PreprocessParameters,   \
+                     (preprocess<__VA_ARGS__, PlainLayout>))                    \
+  FLASHBACK_INSTANCE(postprocess_sm100_##what, kThreads, PostprocessParameters, \
+                     (postprocess<__VA_ARGS__, PlainLayout>))
 
 FLASHBACK_INSTANCES(d64_bf16, 64, Dtype::kBf16)
 FLASHBACK_INSTANCES(d64_fp16, 64, Dtype::kF16)

@@ -21,8 +21,8 @@ struct RowView {
   std::int64_t batch_stride, head_stride;
 };
 
-inline constexpr int kTileRows = 128;
 inline constexpr int kThreads = 256;
+inline constexpr int kPostprocessRows = 128;  // in memory, of a CTA
 inline constexpr int kScheduleThreads = 1024;
 inline constexpr float kLog2e = 1.4426950408889634f;
 
@@ -42,10 +42,11 @@ struct PreprocessParameters {
   RowView lse;         // natural log
   RowView dlse;        // no data: 0
   const float* sink;   // [head], or null
-  float* lse_log2;     // [head][all tiles][128]
+  float* lse_log2;     // [head][all tiles], each as the layout says
   float* delta;        // the same
-  float* dq_accum;     // [head][all tiles][128 * head dim]
+  float* dq_accum;     // the same
   float* dsink_parts;  // [head][all tiles]
+  std::int32_t* zero;  // becomes 0; or null
   shared::Sequences sequences;
   std::int32_t head_dim;
 };
@@ -53,7 +54,7 @@ struct PreprocessParameters {
 // postprocess: a gradient out of its accumulator, scaled; a CTA for each 128 rows in memory of a batch (x)
 // and head (y). Rows that are not in sight become zero.
 struct PostprocessParameters {
-  const float* accum;  // [head][all tiles][128 * head dim]; null: rows in sight are written already
+  const float* accum;  // [head][all tiles], as the layout says; null: rows in sight are written already
   View gradient;
   float scale;
   shared::Sequences sequences;

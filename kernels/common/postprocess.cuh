@@ -4,7 +4,6 @@
 
 #include "kernels/common/row_tile.cuh"
 #include "kernels/shared/convert.cuh"
-#include "kernels/shared/dq_order.h"
 
 namespace flashback::common {
 
@@ -30,16 +29,15 @@ __device__ void store(const PostprocessParameters& p, int batch, int row, int he
   to[1] = v.b;
 }
 
-template <int head_dim, shared::Dtype dtype>
+template <int head_dim, shared::Dtype dtype, class Layout>
 __device__ void postprocess(const PostprocessParameters& p) {
-  static_assert(shared::kDqTileRows == kTileRows);
   const shared::Side& side = p.of_keys ? p.sequences.k : p.sequences.q;
-  const int tiles = shared::tiles_of(side.rows, kTileRows), head = static_cast<int>(blockIdx.y);
+  const int tiles = shared::tiles_of(side.rows, kPostprocessRows), head = static_cast<int>(blockIdx.y);
   const int in_batch = static_cast<int>(blockIdx.x) / tiles, tile = static_cast<int>(blockIdx.x) % tiles;
   const Lane<head_dim> lane;
 
-  for (int i = 0; i < kTileRows; i += lane.kRowsAtOnce) {
-    const int row = tile * kTileRows + i + lane.row;
+  for (int i = 0; i < kPostprocessRows; i += lane.kRowsAtOnce) {
+    const int row = tile * kPostprocessRows + i + lane.row;
     if (row >= side.rows || lane.d >= p.head_dim) continue;
 
     const shared::Place owner =
@@ -58,10 +56,10 @@ __device__ void postprocess(const PostprocessParameters& p) {
       if (!leave) store<dtype>(p, in_batch, row, head, lane.d, {});
     } else if (p.accum) {
       const std::int64_t number = std::int64_t{head} * side.all_tiles +
-                                  shared::first_tile_of(side, owner.batch) + in_sight / kTileRows;
-      const float* const from = p.accum + number * kTileRows * head_dim;
+                                  shared::first_tile_of(side, owner.batch) + in_sight / Layout::kRows;
+      const float* const from = p.accum + number * Layout::kRows * head_dim;
       const auto four = [&](int d) {
-        const float4 v = *reinterpret_cast<const float4*>(from + shared::dq_offset(in_sight % kTileRows, d));
+        const float4 v = Layout::four(from, in_sight % Layout::kRows, d);
         return float4{p.scale * v.x, p.scale * v.y, p.scale * v.z, p.scale * v.w};
       };
       store<dtype>(p, in_batch, row, head, lane.d, {four(lane.d), four(lane.d + 4)});

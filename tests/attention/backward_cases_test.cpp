@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,15 +23,17 @@ void PrintTo(const Declared& declared, std::ostream* out) {
   *out << declared.name;
 }
 
-flashback_device* emulator() {
-  static flashback_device* const device = [] {
-    flashback_device* opened = nullptr;
+flashback_device* emulator(const std::string& arch) {
+  static std::map<std::string, flashback_device*> devices;
+  flashback_device*& device = devices[arch];
+  if (!device) {
     flashback_message message;
-    check(flashback_device_emulator("sm100", 0, &opened, &message), message);
-    return opened;
-  }();
+    check(flashback_device_emulator(arch.c_str(), 0, &device, &message), message);
+  }
   return device;
 }
+
+const std::string kArchs[] = {"sm100", "sm90"};
 
 constexpr Mask kLocal = {1024, 0};
 
@@ -243,37 +246,62 @@ std::vector<Declared> sweep() {
   return all;
 }
 
-void expect_solved(const Case& c) {
-  const Question16 question = question_of(c, 3);
-  expect_right(c, question, run_backward(emulator(), c, question));
-}
+// On either architecture.
+class OnEmulator : public testing::TestWithParam<std::string> {
+ protected:
+  static flashback_device* device() { return emulator(GetParam()); }
+};
+class Declaration : public testing::TestWithParam<std::tuple<std::string, Declared>> {
+ protected:
+  static flashback_device* device() { return emulator(std::get<0>(GetParam())); }
+  static const Case& declared() { return std::get<1>(GetParam()).c; }
 
-class Reports : public testing::TestWithParam<Declared> {};
-class Lengths : public testing::TestWithParam<Declared> {};
-class Sweep : public testing::TestWithParam<Declared> {};
+  static void expect_solved() {
+    const Question16 question = question_of(declared(), 3);
+    expect_right(declared(), question, run_backward(device(), declared(), question));
+  }
+};
+class Reports : public Declaration {};
+class Lengths : public Declaration {};
+class Sweep : public Declaration {};
 
 TEST_P(Reports, AreSolvedInBothModes) {
-  Case c = GetParam().c;
+  Case c = declared();
   const Question16 question = question_of(c, 3);
-  expect_right(c, question, run_backward(emulator(), c, question));
+  expect_right(c, question, run_backward(device(), c, question));
   c.deterministic = true;
-  expect_right(c, question, run_backward(emulator(), c, question));
+  expect_right(c, question, run_backward(device(), c, question));
 }
 
 TEST_P(Lengths, AreSolved) {
-  expect_solved(GetParam().c);
+  expect_solved();
 }
 
 TEST_P(Sweep, IsSolved) {
-  expect_solved(GetParam().c);
+  expect_solved();
 }
 
-std::string title(const testing::TestParamInfo<Declared>& info) {
-  return info.param.name;
+// On both architectures, as far as they have kernels: Hopper's has no variants and takes up to 64 channels.
+std::vector<std::tuple<std::string, Declared>> on_both(const std::vector<Declared>& cases) {
+  std::vector<std::tuple<std::string, Declared>> all;
+  for (const Declared& declared : cases) all.emplace_back("sm100", declared);
+  for (Declared declared : cases) {
+    if (declared.c.shape.head_dim > 64) continue;
+    declared.c.tensor_memory = TensorMemory::kSplit;
+    declared.c.signal = Signal::kWarp;
+    all.emplace_back("sm90", declared);
+  }
+  return all;
 }
-INSTANTIATE_TEST_SUITE_P(Cases, Reports, testing::ValuesIn(reports()), title);
-INSTANTIATE_TEST_SUITE_P(Cases, Lengths, testing::ValuesIn(lengths()), title);
-INSTANTIATE_TEST_SUITE_P(Cases, Sweep, testing::ValuesIn(sweep()), title);
+
+std::string title(const testing::TestParamInfo<std::tuple<std::string, Declared>>& info) {
+  return std::get<0>(info.param) + "_" + std::get<1>(info.param).name;
+}
+INSTANTIATE_TEST_SUITE_P(Cases, OnEmulator, testing::ValuesIn(kArchs),
+                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Cases, Reports, testing::ValuesIn(on_both(reports())), title);
+INSTANTIATE_TEST_SUITE_P(Cases, Lengths, testing::ValuesIn(on_both(lengths())), title);
+INSTANTIATE_TEST_SUITE_P(Cases, Sweep, testing::ValuesIn(on_both(sweep())), title);
 
 TEST(Cases, AreThe124OfTheSweep) {
   EXPECT_EQ(sweep().size(), 124u);
@@ -287,7 +315,7 @@ void expect_finite(const Gradients& got) {
 
 // A9: the recomputed score exceeds lse by rounding, by units where scores are 1e8. No weight exceeds 1, and
 // so no row of dV the sum of the rows of dO.
-TEST(Cases, A9_ScoresOf100Million) {
+TEST_P(OnEmulator, A9_ScoresOf100Million) {
   for (const float factor : {1e3f, 1e4f, 3e4f}) {
     SCOPED_TRACE(factor);
     const Case c = dense({1, 2, 2, 8, 8, 64});
@@ -296,7 +324,7 @@ TEST(Cases, A9_ScoresOf100Million) {
       for (float& value : *tensor) value = round_to(c.dtype, value * factor);
     }
     question.exact = exact(reference_question(c), question.inputs, 1);
-    const Gradients got = run_backward(emulator(), c, question);
+    const Gradients got = run_backward(device(), c, question);
     expect_finite(got);
     for (int head = 0; head < 2; ++head) {
       for (int d = 0; d < 64; ++d) {
@@ -311,7 +339,7 @@ TEST(Cases, A9_ScoresOf100Million) {
 }
 
 // A10: no score is too low to be the highest of its row.
-TEST(Cases, A10_EveryScoreBelowMinus30000) {
+TEST_P(OnEmulator, A10_EveryScoreBelowMinus30000) {
   const Case c = dense({1, 1, 1, 64, 130, 64});
   Question16 question = question_of(c, 10);
   for (std::size_t i = 0; i < question.inputs.q.size(); ++i) question.inputs.q[i] = i % 64 == 0 ? 448 : 0;
@@ -321,11 +349,11 @@ TEST(Cases, A10_EveryScoreBelowMinus30000) {
   question.sixteen =
       sixteen_bit(reference_question(c), question.inputs, stored(question.exact.out, c.dtype), c.dtype, 1);
   ASSERT_LT(question.exact.lse[0], -30'000);
-  expect_right(c, question, run_backward(emulator(), c, question));
+  expect_right(c, question, run_backward(device(), c, question));
 }
 
 // B2: a row whose lse from outside says that it sees no key adds nothing, under a mask that knows better.
-TEST(Cases, B2_LseFromOutsideMayBeInfinite) {
+TEST_P(OnEmulator, B2_LseFromOutsideMayBeInfinite) {
   const Case c = dense({1, 1, 1, 100, 150, 64}), fewer = dense({1, 1, 1, 70, 150, 64});
   const Question16 question = question_of(c, 11);
   Question16 without = question;
@@ -341,7 +369,7 @@ TEST(Cases, B2_LseFromOutsideMayBeInfinite) {
     }
     Case given = c;
     given.lse_of_empty_rows = static_cast<float>(lse);
-    Gradients got = run_backward(emulator(), given, asked);
+    Gradients got = run_backward(device(), given, asked);
     for (int i = 70 * 64; i < 100 * 64; ++i) ASSERT_EQ(got.dq[i], 0);
     got.dq.resize(70 * 64);
     expect_right(fewer, without, got);
@@ -349,19 +377,19 @@ TEST(Cases, B2_LseFromOutsideMayBeInfinite) {
 }
 
 // A NaN in keys that no query sees, or in queries that see no key, does not leak.
-TEST(Cases, NaNOutOfSightStaysThere) {
+TEST_P(OnEmulator, NaNOutOfSightStaysThere) {
   Case c = with(dense({1, 2, 2, 50, 300, 64}), Mask{10, 0});
   Question16 question = question_of(c, 12);
   for (int i = 0; i < 240 * 2 * 64; ++i) question.inputs.k[i] = question.inputs.v[i] = NAN;
-  expect_right(c, question, run_backward(emulator(), c, question));
+  expect_right(c, question, run_backward(device(), c, question));
   c = with(dense({1, 2, 2, 300, 50, 64}), Mask::kCausal);
   question = question_of(c, 13);
   for (int i = 0; i < 250 * 2 * 64; ++i) question.inputs.q[i] = question.inputs.dout[i] = NAN;
-  expect_right(c, question, run_backward(emulator(), c, question));
+  expect_right(c, question, run_backward(device(), c, question));
 }
 
 // Ring attention: each part of the keys with the lse and out of all of them; the parts' dQ add up.
-TEST(Cases, PartsOfTheKeysAddUp) {
+TEST_P(OnEmulator, PartsOfTheKeysAddUp) {
   const Case whole = dense({1, 2, 1, 130, 300, 64});
   const Question16 question = question_of(whole, 14);
   Gradients sum;
@@ -373,7 +401,7 @@ TEST(Cases, PartsOfTheKeysAddUp) {
       tensor->erase(tensor->begin() + end * 64, tensor->end());
       tensor->erase(tensor->begin(), tensor->begin() + first * 64);
     }
-    Gradients got = run_backward(emulator(), part, asked);
+    Gradients got = run_backward(device(), part, asked);
     for (auto* gradient : {&got.dq, &got.dk, &got.dv}) {
       for (std::size_t i = 0; i < gradient->size(); ++i) (*gradient)[i] -= start_of(i);
     }
@@ -386,11 +414,11 @@ TEST(Cases, PartsOfTheKeysAddUp) {
 }
 
 // A sequence's bits do not depend on what it is packed with.
-TEST(Cases, BitsDependOnNoNeighbour) {
+TEST_P(OnEmulator, BitsDependOnNoNeighbour) {
   Case pair = with(packed({1, 4, 2, 1, 1, 64}, {200, 150}, {300, 170}), Mask::kCausal);
   pair.deterministic = true;
   const Question16 question = question_of(pair, 15);
-  const Gradients both = run_backward(emulator(), pair, question);
+  const Gradients both = run_backward(device(), pair, question);
   Case alone = with(packed({1, 4, 2, 1, 1, 64}, {150}, {170}), Mask::kCausal);
   alone.deterministic = true;
   Question16 second = question_of(alone, 15);
@@ -402,7 +430,7 @@ TEST(Cases, BitsDependOnNoNeighbour) {
   second.inputs.v = tail(question.inputs.v, second.inputs.v.size());
   second.inputs.dout = tail(question.inputs.dout, second.inputs.dout.size());
   second.exact = exact(reference_question(alone), second.inputs, 1);
-  const Gradients got = run_backward(emulator(), alone, second);
+  const Gradients got = run_backward(device(), alone, second);
   EXPECT_EQ(got.dq, tail(both.dq, got.dq.size()));
   EXPECT_EQ(got.dk, tail(both.dk, got.dk.size()));
   EXPECT_EQ(got.dv, tail(both.dv, got.dv.size()));

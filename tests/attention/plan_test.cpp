@@ -248,16 +248,16 @@ TEST(Plan, TextNamesWhatRunsAndWhatItNeeds) {
 TEST(PlanSm90, CtasArePersistent) {
   const Plan plan = planned(problem({2, 6, 3, 129, 400, 64}), Arch::kSm90);
   ASSERT_EQ(plan.launches[0].step, "preprocess");
-  EXPECT_EQ(plan.launches[0].entry->name, "stats_sm90_d64_bf16");
-  expect_grid(plan.launches[0], 3, 6, 2);
+  EXPECT_EQ(plan.launches[0].entry->name, "preprocess_sm90_d64_bf16");
+  expect_grid(plan.launches[0], 2 * 3, 6, 1);
   EXPECT_EQ(plan.launches[0].block.x, 256u);
   EXPECT_EQ(plan.launches[1].entry->name, "backward_sm90_d64_bf16_dense");
   expect_grid(plan.launches[1], 4 * 3 * 2, 1, 1);  // an item is a tile of keys of one key/value head
   EXPECT_EQ(plan.launches[1].block.x, 512u);
   EXPECT_EQ(plan.launches[1].shared_bytes, sizeof(sm90::backward::SharedMemory));
   EXPECT_LE(plan.launches[1].shared_bytes, 232448u) << "what a CTA of sm_90 may have";
-  EXPECT_EQ(plan.launches[2].entry->name, "convert_sm90_d64_bf16");
-  expect_grid(plan.launches[2], 3, 6, 2);
+  EXPECT_EQ(plan.launches[2].entry->name, "postprocess_sm90_d64_bf16");
+  expect_grid(plan.launches[2], 2 * 2, 6, 1);
 
   Target small(Arch::kSm90);
   small.multiprocessors = 7;
@@ -279,28 +279,45 @@ TEST(PlanSm90, ParametersCarryTheProblem) {
   p.workspace = 0x100000;
   p.tensors.lse.data = 0x200000;
   const Plan plan = planned(p, Arch::kSm90);
-  const auto& stats = std::get<sm90::backward::StatsParameters>(plan.launches[0].parameters);
+  const auto& pre = std::get<common::PreprocessParameters>(plan.launches[0].parameters);
   const auto& main = std::get<sm90::backward::Parameters>(plan.launches[1].parameters);
-  const auto& convert = std::get<sm90::backward::ConvertParameters>(plan.launches[2].parameters);
-  EXPECT_EQ(main.q_rows, 129);
-  EXPECT_EQ(main.k_rows, 400);
-  EXPECT_EQ(main.q_tiles, 3);
-  EXPECT_EQ(main.k_tiles, 4);
-  EXPECT_EQ(main.batch, 2);
+  const auto& post = std::get<common::PostprocessParameters>(plan.launches[2].parameters);
+  EXPECT_EQ(main.sequences.q.rows, 129);
+  EXPECT_EQ(main.sequences.k.rows, 400);
+  EXPECT_EQ(main.sequences.q.tiles, 3);
+  EXPECT_EQ(main.sequences.k.tiles, 4);
+  EXPECT_EQ(main.sequences.batch, 2);
   EXPECT_EQ(main.heads, 6);
   EXPECT_EQ(main.kv_heads, 3);
   EXPECT_EQ(main.group, 2);
+  EXPECT_EQ(main.head_dim, 64);
   EXPECT_EQ(main.scale, 0.125f);
   EXPECT_FLOAT_EQ(main.scale_log2, 0.18033688f);
   EXPECT_EQ(main.stats, reinterpret_cast<const float*>(0x100000));
-  EXPECT_EQ(stats.stats, main.stats);
-  EXPECT_EQ(stats.dq_accum, main.dq_accum);
-  EXPECT_EQ(stats.next_ticket, main.next_ticket);
-  EXPECT_EQ(stats.lse, reinterpret_cast<const float*>(0x200000));
-  EXPECT_EQ(stats.q_rows, 129);
-  EXPECT_EQ(convert.dq_accum, main.dq_accum);
-  EXPECT_EQ(convert.scale, 0.125f);
-  EXPECT_EQ(convert.q_rows, 129);
+  EXPECT_EQ(main.dq_turns, nullptr);
+  EXPECT_EQ(main.wide_dk.data, nullptr);
+  EXPECT_EQ(pre.lse_log2, main.stats);
+  EXPECT_EQ(pre.delta, main.stats + 64);
+  EXPECT_EQ(pre.dq_accum, main.dq_accum);
+  EXPECT_EQ(pre.zero, main.next_ticket);
+  EXPECT_EQ(pre.lse.data, reinterpret_cast<const float*>(0x200000));
+  EXPECT_EQ(post.accum, main.dq_accum);
+  EXPECT_EQ(post.scale, 0.125f);
+}
+
+// As many blocks of key tiles as the multiprocessors need, all of a size.
+TEST(PlanSm90, DeterministicKeyTilesBeginApart) {
+  const auto rotation = [](Shape shape) {
+    Problem p = problem(shape);
+    p.deterministic = true;
+    const Plan plan = planned(p, Arch::kSm90);
+    EXPECT_EQ(plan.cleared.size(), 1u);
+    EXPECT_EQ(plan.cleared[0].name, "dq_turns");
+    return std::get<sm90::backward::Parameters>(plan.launches[1].parameters).rotation;
+  };
+  EXPECT_EQ(rotation({1, 1, 1, 100, 100, 64}), 1);
+  EXPECT_EQ(rotation({1, 1, 1, 16384, 16384, 64}), 128);
+  EXPECT_EQ(rotation({1, 1, 1, 32768, 32768, 64}), 128);  // of 256, on 132 multiprocessors
 }
 
 // Dense: head after head. Causal: as many heads as make two rounds of the 132 CTAs, if there are as many.
@@ -340,8 +357,9 @@ TEST(PlanSm90, Maps) {
 
 TEST(PlanSm90, TextNamesWhatRunsAndNoVariant) {
   const std::string text = to_text(planned(problem({2, 6, 3, 129, 400, 64}), Arch::kSm90));
-  for (const char* part : {"head_dim 64, bf16, dense\n", "stats_sm90_d64_bf16", "convert_sm90_d64_bf16",
-                           "grid 24 x 1 x 1", "kv_heads 3 in sections of 1", "next_ticket"}) {
+  for (const char* part :
+       {"head_dim 64, bf16, dense\n", "preprocess_sm90_d64_bf16", "postprocess_sm90_d64_bf16",
+        "grid 24 x 1 x 1", "kv_heads 3 in sections of 1", "next_ticket"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is missing in\n" << text;
   }
 }
@@ -361,7 +379,7 @@ TEST(KernelTable, NamesAreUniqueAndTheImagesHoldThem) {
       EXPECT_NE(cubin.find(entry->name), std::string_view::npos) << entry->name;
     }
   }
-  EXPECT_EQ(names.size(), 38u);
+  EXPECT_EQ(names.size(), 42u);
 }
 
 TEST(KernelTable, FindsTheRowOfEveryVariant) {

@@ -107,6 +107,36 @@ TEST_P(MaskTest, TurnsAreCountedWithoutGaps) {
   });
 }
 
+// Blocks one after another; within a block, at every query tile, the order in which its key tiles come by.
+TEST(Rotation, KeyTilesOfABlockAddInTheOrderInWhichTheyCome) {
+  for (int block : {1, 2, 3, 7, 16}) {
+    for (int key_tiles : {1, 2, 5, 16, 33}) {
+      for (int query_tiles : {1, 2, 3, 10, 66}) {
+        const Rotation rotation = {block, key_tiles, query_tiles};
+        const auto steps = [&](int key_tile, int query_tile) {  // until it comes there
+          return (query_tile - rotation.begin(key_tile) + query_tiles) % query_tiles;
+        };
+        for (int query_tile = 0; query_tile < query_tiles; ++query_tile) {
+          std::vector<int> order(key_tiles, -1);
+          for (int key_tile = 0; key_tile < key_tiles; ++key_tile) {
+            const int turn = rotation.turn(key_tile, query_tile);
+            ASSERT_TRUE(turn >= 0 && turn < key_tiles && order[turn] == -1)
+                << block << " " << key_tiles << " " << query_tiles;
+            order[turn] = key_tile;
+          }
+          for (int turn = 1; turn < key_tiles; ++turn) {
+            const int before = order[turn - 1], after = order[turn];
+            ASSERT_LE(before / block, after / block);
+            if (before / block == after / block) {
+              ASSERT_LE(steps(before, query_tile), steps(after, query_tile));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 // What is in sight has rows that all see a key, and keys that are all seen; and it is all that there is.
 TEST_P(MaskTest, SightDropsWhatSeesNothing) {
   for_each([&](Lengths lengths) {

@@ -36,43 +36,50 @@ Gradients run_sm90(Workbench& bench, const Shape& s, const Inputs& in, int ctas,
     return common::View{buffer.pointer<void>(), std::int64_t{s.q_rows} * s.heads * 64,
                         std::int64_t{s.heads} * 64, 64};
   };
-  const Dim3 q_grid = {std::uint32_t(q_tiles), std::uint32_t(s.heads), std::uint32_t(s.batch)};
   const KernelImage& image = *find_image("sm90_backward");
   KernelImage main_image = image;
   std::string ptx(image.ptx);
 
-  hopper::StatsParameters pre = {};
+  const auto side = [](int rows, int tile, int batch) {
+    const int tiles = shared::tiles_of(rows, tile);
+    return shared::Side{nullptr, nullptr, nullptr, rows, tiles, batch * tiles};
+  };
+  const shared::Sequences sequences = {.q = side(s.q_rows, hopper::kQueryRows, s.batch),
+                                       .k = side(s.k_rows, hopper::kKeyRows, s.batch),
+                                       .batch = s.batch,
+                                       .left = shared::kUnbounded,
+                                       .right = s.causal ? 0 : shared::kUnbounded};
+  common::PreprocessParameters pre = {};
   pre.out = view(out);
   pre.dout = view(dout);
-  pre.lse = lse.pointer<float>();
-  pre.lse_batch_stride = std::int64_t{s.heads} * s.q_rows;
-  pre.lse_head_stride = s.q_rows;
-  pre.stats = stats.pointer<float>();
+  pre.lse = {lse.pointer<float>(), std::int64_t{s.heads} * s.q_rows, s.q_rows};
+  pre.lse_log2 = stats.pointer<float>();
+  pre.delta = stats.pointer<float>() + hopper::kQueryRows;
   pre.dq_accum = dq_accum.pointer<float>();
-  pre.next_ticket = next_ticket.pointer<std::int32_t>();
-  pre.q_rows = s.q_rows;
-  Status status = launch(bench, image, "stats_sm90_d64_bf16", q_grid, hopper::kStatsThreads, 0, pre);
+  pre.zero = next_ticket.pointer<std::int32_t>();
+  pre.sequences = sequences;
+  pre.head_dim = 64;
+  Status status =
+      launch(bench, image, "preprocess_sm90_d64_bf16",
+             {std::uint32_t(sequences.q.all_tiles), std::uint32_t(s.heads), 1}, common::kThreads, 0, pre);
   EXPECT_TRUE(status.ok()) << status.sentence();
 
   hopper::Parameters main = {};
-  encode(bench, q.address(), s.q_rows, s, 64, Swizzle::k128, &main.q, hopper::kQueryRows);
-  encode(bench, dout.address(), s.q_rows, s, 64, Swizzle::k128, &main.dout, hopper::kQueryRows);
-  encode(bench, k.address(), s.k_rows, s, 64, Swizzle::k128, &main.k, hopper::kKeyRows);
-  encode(bench, v.address(), s.k_rows, s, 64, Swizzle::k128, &main.v, hopper::kKeyRows);
-  encode(bench, dk.address(), s.k_rows, s, 64, Swizzle::k128, &main.dk, hopper::kKeyRows);
-  encode(bench, dv.address(), s.k_rows, s, 64, Swizzle::k128, &main.dv, hopper::kKeyRows);
+  encode(bench, q.address(), s.q_rows, s, 64, Swizzle::k128, &main.q, hopper::kQueryRows, 5);
+  encode(bench, dout.address(), s.q_rows, s, 64, Swizzle::k128, &main.dout, hopper::kQueryRows, 5);
+  encode(bench, k.address(), s.k_rows, s, 64, Swizzle::k128, &main.k, hopper::kKeyRows, 5);
+  encode(bench, v.address(), s.k_rows, s, 64, Swizzle::k128, &main.v, hopper::kKeyRows, 5);
+  encode(bench, dk.address(), s.k_rows, s, 64, Swizzle::k128, &main.dk, hopper::kKeyRows, 5);
+  encode(bench, dv.address(), s.k_rows, s, 64, Swizzle::k128, &main.dv, hopper::kKeyRows, 5);
   main.stats = stats.pointer<float>();
   main.dq_accum = dq_accum.pointer<float>();
   main.next_ticket = next_ticket.pointer<std::int32_t>();
   main.scale = static_cast<float>(in.scale);
   main.scale_log2 = static_cast<float>(in.scale * 1.4426950408889634);
-  main.q_rows = s.q_rows;
-  main.k_rows = s.k_rows;
-  main.q_tiles = q_tiles;
-  main.k_tiles = (s.k_rows + hopper::kKeyRows - 1) / hopper::kKeyRows;
-  main.batch = s.batch;
   main.heads = main.kv_heads = s.heads;
   main.group = 1;
+  main.head_dim = 64;
+  main.sequences = sequences;
   main.section = section;
   if (defect && defect->parameters) defect->parameters(main);
   if (defect && defect->ptx) defect->ptx(ptx);
@@ -86,12 +93,16 @@ Gradients run_sm90(Workbench& bench, const Shape& s, const Inputs& in, int ctas,
     EXPECT_TRUE(status.ok()) << status.sentence();
   }
 
-  hopper::ConvertParameters post = {};
-  post.dq_accum = dq_accum.pointer<float>();
-  post.dq = view(dq);
+  common::PostprocessParameters post = {};
+  post.accum = dq_accum.pointer<float>();
+  post.gradient = view(dq);
   post.scale = main.scale;
-  post.q_rows = s.q_rows;
-  status = launch(bench, image, "convert_sm90_d64_bf16", q_grid, hopper::kConvertThreads, 0, post);
+  post.sequences = sequences;
+  post.head_dim = 64;
+  status = launch(bench, image, "postprocess_sm90_d64_bf16",
+                  {std::uint32_t(s.batch * shared::tiles_of(s.q_rows, common::kPostprocessRows)),
+                   std::uint32_t(s.heads), 1},
+                  common::kThreads, 0, post);
   EXPECT_TRUE(status.ok()) << status.sentence();
 
   EXPECT_EQ(q.read<std::uint16_t>(), in.q);
@@ -218,7 +229,8 @@ TEST_F(BackwardSm90Defect, ARingThatIsOverwrittenBeforeItIsRead) {
 
 TEST_F(BackwardSm90Defect, KeysPastTheEndUnmasked) {
   const Shape s = {1, 1, 128, 100, false};
-  EXPECT_TRUE(noticed(s, make_inputs(s, 1, -100), {{}, [](hopper::Parameters& p) { p.k_rows = 128; }, {}}));
+  EXPECT_TRUE(
+      noticed(s, make_inputs(s, 1, -100), {{}, [](hopper::Parameters& p) { p.sequences.k.rows = 128; }, {}}));
 }
 
 TEST_F(BackwardSm90Defect, ATicketCounterThatDoesNotStartAtZero) {

@@ -323,12 +323,12 @@ __device__ void reduce(const Parameters& p, SharedMemory<config.head_dim>& sm, s
         if (issuer) {
           const int first = slab * 2 + block, d = first * kBlockColumns;
           if (first == 0 && p.dq_turns) {
-            wait_turn(p.dq_turns + tile,
-                      shared::turn_of(config.mask, work.key_tile, t, work.lengths, kQueryRows, kKeyRows));
+            shared::wait_turn(p.dq_turns + tile, shared::turn_of(config.mask, work.key_tile, t, work.lengths,
+                                                                 kQueryRows, kKeyRows));
           }
           ptx::add_bulk(dq_accum + shared::dq_offset(0, d), staged, kDqBlockBytes);
           ptx::commit_bulk_group();
-          if (d + kBlockColumns == config.head_dim && p.dq_turns) pass_turn(p.dq_turns + tile);
+          if (d + kBlockColumns == config.head_dim && p.dq_turns) shared::pass_turn(p.dq_turns + tile);
         }
         __syncwarp();
         staging.advance();

@@ -68,7 +68,7 @@ __device__ void store_gradient(const Parameters& p, const Gradient& gradient, co
                                   : nullptr;
   wait(gradient.full, 0);
   ptx::fence_after_sync();
-  if (turns) wait_turn(turns, work.head % p.group);
+  if (turns) shared::wait_turn(turns, work.head % p.group);
 #pragma unroll
   for (int b = 0; b < kBlocks; ++b) {
     const int block = thread.group * kBlocks + b;
@@ -81,7 +81,7 @@ __device__ void store_gradient(const Parameters& p, const Gradient& gradient, co
     }
     __syncwarp();
   }
-  if (turns) pass_turn(turns);
+  if (turns) shared::pass_turn(turns);
   __syncwarp();
 }
 

@@ -27,6 +27,7 @@
 #include "kernels/ptx/barrier.h"
 #include "kernels/shared/dtype.h"
 #include "kernels/shared/mask.h"
+#include "kernels/shared/sequences.h"
 #include "kernels/shared/tensor_map_bytes.h"
 #include "kernels/tile/operand.h"
 
@@ -51,7 +52,7 @@ static_assert(kHeadDim == tile::kRowElements && kGroupKeys == tile::kRowElements
 // Warps.
 //
 //   warps   role       registers a thread
-//   0       load        32   one thread: tickets, K, V, query tiles
+//   0       load        32   one thread: work, K, V, query tiles
 //   1-2     reduce      32   one thread each: a stage of the dq ring
 //   3       none        32
 //   4-11    compute    208   two warpgroups, 64 keys each
@@ -75,8 +76,7 @@ constexpr Role role_of(int warp) {
 }
 
 // Stages of the rings.
-inline constexpr int kTicketStages = 2, kKStages = 2, kTileStages = 6, kDsStages = 2,
-                     kDqStages = kReduceWarps;
+inline constexpr int kWorkStages = 3, kKStages = 2, kTileStages = 6, kDsStages = 2, kDqStages = kReduceWarps;
 
 // Hardware barriers of the two compute warpgroups, one each: this group's turn to begin a tile. The other
 // group arrives, this one waits. (Barrier 0 is __syncthreads.)
@@ -100,6 +100,21 @@ constexpr int dq_position(int row, int d) {
   return d / 8 * 512 + thread * 4 + row / 8 % 2 * 2 + d % 2;
 }
 
+// What a ticket stands for: a tile of keys of one key/value head, and the query tiles [begin, end) that see
+// it. Those before `edge` and from `tail` on see it in part and pay for the mask. One thread finds it, all
+// roles read it.
+struct Work {
+  int batch;  // -1: there is no more
+  int kv_head;
+  int key_row;       // of the keys in sight
+  int query_number;  // of the sequence's first query tile, among those of all sequences
+  int begin, edge, tail, end;
+  int first;  // of the query tiles, in deterministic mode; after the last one follows `begin`
+  shared::Sight sight;
+
+  constexpr int tiles() const { return end - begin; }
+};
+
 struct SharedMemory {
   tile::OperandTile<kKeyRows> k[kKStages];  // read until the item's last dQ: the next one's arrives beside it
   tile::OperandTile<kKeyRows> v;            // free once it is in registers
@@ -112,9 +127,9 @@ struct SharedMemory {
   float stats[kTileStages][kStatsFloats];
 
   // Who arrives (how often a phase) -> who waits: what it says.
-  ptx::Barrier ticket_full[kTicketStages];   // load (1) -> everybody else: the ticket is written
-  ptx::Barrier ticket_empty[kTicketStages];  // everybody else's warps (14) -> load: it is read
-  ptx::Barrier k_full[kKStages];             // load (1, bytes) -> compute, multiply
+  ptx::Barrier work_full[kWorkStages];   // load (1) -> everybody else: the work is written
+  ptx::Barrier work_empty[kWorkStages];  // everybody else's warps (14) -> load: they are done with it
+  ptx::Barrier k_full[kKStages];         // load (1, bytes) -> compute, multiply
   ptx::Barrier
       k_empty[kKStages];  // compute warps (8): K is in registers, multiply warps (4): last dQ done -> load
   ptx::Barrier v_full;    // load (1, bytes) -> compute
@@ -125,12 +140,12 @@ struct SharedMemory {
   ptx::Barrier ds_empty[kDsStages];      // multiply warps (4) -> compute: dQ is done, or the store has read
   ptx::Barrier dq_full[kDqStages];       // multiply warps (4) -> reduce: dQ is staged
   ptx::Barrier dq_empty[kDqStages];      // reduce (1) -> multiply: the reduction has read it
-  std::int32_t ticket[kTicketStages];
+  Work work[kWorkStages];
 };
 static_assert(offsetof(SharedMemory, dq) % tile::kGroupBytes == 0);
 static_assert(sizeof(SharedMemory) <= 232448);
 
-inline constexpr int kTicketReaders = kComputeWarps + kMultiplyWarps + kReduceWarps;
+inline constexpr int kWorkReaders = kComputeWarps + kMultiplyWarps + kReduceWarps;
 inline constexpr std::uint32_t kTileBytes =
     2 * tile::OperandTile<kQueryRows>::kBytes + kStatsFloats * sizeof(float);
 
@@ -139,45 +154,32 @@ constexpr std::uint32_t shared_bytes(const Config&) {
   return sizeof(SharedMemory);
 }
 
-// Everything a launch is told. Lengths in rows and tiles.
+// Everything a launch is told.
 struct Parameters {
-  TensorMapBytes q, dout;     // 16-bit loads: dims (d, row, head, batch), box d x 64 rows, 128-byte swizzle
-  TensorMapBytes k, v;        // the same, box d x 128 rows
-  TensorMapBytes dk, dv;      // 16-bit stores, box d x 128 rows, 128-byte swizzle
-  const float* stats;         // [batch][head][q_tiles][kStatsFloats]
-  float* dq_accum;            // [batch][head][q_tiles][kDqFloats], zero before the launch
-  std::int32_t* next_ticket;  // zero before the launch
+  // 16-bit loads: dims (d, row, head, batch, shift), box d x 64 rows (q, dout) or 128 (k, v), 128-byte
+  // swizzle. Rows end where the sequence ends: see at_row.
+  TensorMapBytes q, dout, k, v;
+  TensorMapBytes dk, dv;          // 16-bit stores, box d x 128 rows. Not used with wide gradients
+  common::View wide_dk, wide_dv;  // fp32 gradients, else no data
+  const float* stats;             // [head][all tiles][kStatsFloats]
+  float* dq_accum;                // [head][all tiles][kDqFloats], zero before the launch
+  std::int32_t* next_ticket;      // zero before the launch
+  // Deterministic mode, else null: additions so far to each query tile, zero before the launch; and how many
+  // tiles of keys begin at different query tiles (turns.h).
+  std::int32_t* dq_turns;
+  std::int32_t rotation;
 
   float scale;       // softmax scale
   float scale_log2;  // softmax scale * log2(e)
-  std::int32_t q_rows, k_rows, q_tiles, k_tiles;
-  std::int32_t batch, heads, kv_heads;
+  std::int32_t heads, kv_heads;
   std::int32_t group;  // query heads of a key/value head
-  // Tickets run over sections of so many key/value heads; within a section tiles of keys ascend slowest, so
-  // that under a causal mask the longest items come first and the last ones fill the gaps.
+  std::int32_t head_dim;
+  bool accumulate;  // wide gradients are added to what is there
+  // Tickets run over sections of so many key/value heads, of all sequences; within a section tiles of keys
+  // ascend slowest, so that under a causal mask the longest items come first and the last ones fill the gaps.
+  // Ragged sequences: over the heads of each tile of keys.
   std::int32_t section;
-};
-
-// The small kernels around it: one CTA for each query tile (x), head (y) and batch (z).
-inline constexpr int kStatsThreads = 256, kConvertThreads = 256;
-
-// stats: the statistics of the tile; its part of dq_accum and next_ticket become zero.
-struct StatsParameters {
-  common::View out, dout;
-  const float* lse;  // natural log, (batch, head, row)
-  std::int64_t lse_batch_stride, lse_head_stride;
-  float* stats;
-  float* dq_accum;
-  std::int32_t* next_ticket;
-  std::int32_t q_rows;
-};
-
-// convert: dq = scale * dq_accum in 16 bit.
-struct ConvertParameters {
-  const float* dq_accum;
-  common::View dq;
-  float scale;
-  std::int32_t q_rows;
+  shared::Sequences sequences;
 };
 
 }  // namespace flashback::sm90::backward

@@ -1,6 +1,8 @@
 // Attention gradients on sm_90a, head dim 64: the roles in the order of the data, then the kernel.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/ptx/bulk.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/matrix.cuh"
@@ -8,49 +10,27 @@
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/wgmma.cuh"
 #include "kernels/shared/convert.cuh"
-#include "kernels/sm90/backward/config.h"
+#include "kernels/sm90/backward/work.cuh"
 #include "kernels/tile/ring.h"
 
 namespace flashback::sm90::backward {
 
 using tile::RingPosition;
 
-inline constexpr int kNoTicket = -1;
-
-// What a ticket stands for: a tile of keys of one key/value head, and the query tiles [begin, end) that see
-// it. Those before `edge` see it in part and pay for the mask.
-struct Work {
-  int key_row, kv_head, batch;
-  int begin, edge, end;
-};
-
-template <Config config>
-__device__ Work work_of(const Parameters& p, int ticket) {
-  const int of_section = p.section * p.k_tiles;
-  const int first = ticket / of_section * p.section, rest = ticket % of_section;
-  const int heads = min(p.section, p.batch * p.kv_heads - first);
-  const int head = first + rest % heads, key_row = rest / heads * kKeyRows;
-  const shared::Lengths lengths = {p.q_rows, p.k_rows};
-  // From here on every row sees every key: never, where keys are missing from the tile.
-  const int whole = shared::first_row_that_sees(config.mask, key_row + kKeyRows - 1, lengths);
-  const int begin = min(shared::first_row_that_sees(config.mask, key_row, lengths) / kQueryRows, p.q_tiles);
-  const int edge = whole > p.q_rows ? p.q_tiles : (whole + kQueryRows - 1) / kQueryRows;
-  return {key_row, head % p.kv_heads, head / p.kv_heads, begin, max(begin, edge), p.q_tiles};
-}
-
-// The tickets as one warp sees them.
-struct Tickets {
+// The published work, as one warp sees it: each one until the next.
+struct WorkReader {
   SharedMemory& sm;
-  RingPosition<kTicketStages> at;
+  RingPosition<kWorkStages> at;
+  int held = -1;  // its stage
 
-  __device__ explicit Tickets(SharedMemory& shared) : sm(shared) {}
-  __device__ int take() {
-    wait(sm.ticket_full[at.slot], at.full());
-    const int ticket = *static_cast<volatile std::int32_t*>(&sm.ticket[at.slot]);
+  __device__ explicit WorkReader(SharedMemory& shared) : sm(shared) {}
+  __device__ const Work& next() {
     __syncwarp();
-    if (threadIdx.x % 32 == 0) arrive(sm.ticket_empty[at.slot]);
+    if (held >= 0 && threadIdx.x % 32 == 0) arrive(sm.work_empty[held]);
+    wait(sm.work_full[at.slot], at.full());
+    held = at.slot;
     at.advance();
-    return ticket;
+    return sm.work[held];
   }
 };
 
@@ -62,45 +42,50 @@ __device__ void load(const Parameters& p, SharedMemory& sm) {
   ptx::prefetch_tensor_map(&p.dout);
   ptx::prefetch_tensor_map(&p.k);
   ptx::prefetch_tensor_map(&p.v);
-  RingPosition<kTicketStages> ticket_at;
+  RingPosition<kWorkStages> work_at;
   RingPosition<kKStages> k_at;
   RingPosition<1> v_at;
   RingPosition<kTileStages> tile_at;
   for (int ticket = static_cast<int>(blockIdx.x);;) {
-    const bool none = ticket >= p.k_tiles * p.kv_heads * p.batch;
-    wait(sm.ticket_empty[ticket_at.slot], ticket_at.empty());
-    *static_cast<volatile std::int32_t*>(&sm.ticket[ticket_at.slot]) = none ? kNoTicket : ticket;
-    arrive(sm.ticket_full[ticket_at.slot]);
-    ticket_at.advance();
-    if (none) return;
+    wait(sm.work_empty[work_at.slot], work_at.empty());
+    Work& work = sm.work[work_at.slot];
+    find_work<config.mask>(p, ticket, work);
+    arrive(sm.work_full[work_at.slot]);
+    work_at.advance();
+    if (work.batch < 0) return;
 
-    const Work work = work_of<config>(p, ticket);
-    const ptx::Coordinates keys = {0, work.key_row, work.kv_head, work.batch};
+    ptx::Coordinates5 at =
+        shared::at_row(p.sequences.k, work.sight.k, work.key_row, work.kv_head, work.batch);
     wait(sm.k_empty[k_at.slot], k_at.empty());
     arrive_and_expect(sm.k_full[k_at.slot], sizeof(sm.k[0]));
-    load_tensor(&sm.k[k_at.slot], &p.k, keys, sm.k_full[k_at.slot]);
+    load_tensor(&sm.k[k_at.slot], &p.k, at, sm.k_full[k_at.slot]);
     k_at.advance();
     wait(sm.v_empty, v_at.empty());
     arrive_and_expect(sm.v_full, sizeof(sm.v));
-    load_tensor(&sm.v, &p.v, keys, sm.v_full);
+    load_tensor(&sm.v, &p.v, at, sm.v_full);
     v_at.advance();
-    for (int head = work.kv_head * p.group; head < (work.kv_head + 1) * p.group; ++head) {
-      const float* stats =
-          p.stats + (static_cast<std::int64_t>(work.batch) * p.heads + head) * p.q_tiles * kStatsFloats;
+
+    for (int i = 0; i < 2 * p.group; ++i) {
+      // Of each head from the work's first query tile to the last, then those before it.
+      const int head = work.kv_head * p.group + i / 2;
+      const int from = i % 2 == 0 ? work.first : work.begin, to = i % 2 == 0 ? work.end : work.first;
+      at = shared::at_row(p.sequences.q, work.sight.q, from * kQueryRows, head, work.batch);
+      const float* stats = p.stats + (query_number(p, work, head) + from) * kStatsFloats;
 #pragma unroll 1
-      for (int t = work.begin; t < work.end; ++t) {
+      for (int tiles = to - from; tiles > 0; --tiles) {
         const int slot = tile_at.slot;
-        const ptx::Coordinates rows = {0, t * kQueryRows, head, work.batch};
         wait(sm.tile_empty[slot], tile_at.empty());
         arrive_and_expect(sm.tile_full[slot], kTileBytes);
-        load_tensor(&sm.q[slot], &p.q, rows, sm.tile_full[slot]);
-        load_bulk(sm.stats[slot], stats + t * kStatsFloats, sizeof(sm.stats[slot]), sm.tile_full[slot]);
-        load_tensor(&sm.dout[slot], &p.dout, rows, sm.tile_full[slot]);
+        load_tensor(&sm.q[slot], &p.q, at, sm.tile_full[slot]);
+        load_bulk(sm.stats[slot], stats, sizeof(sm.stats[slot]), sm.tile_full[slot]);
+        load_tensor(&sm.dout[slot], &p.dout, at, sm.tile_full[slot]);
         tile_at.advance();
+        at.row += kQueryRows;
+        stats += kStatsFloats;
       }
     }
     // Only now, so that tickets begin in their order; the tiles in flight cover the way to the counter.
-    ticket = static_cast<int>(gridDim.x) + atomicAdd(p.next_ticket, 1);
+    ticket = static_cast<int>(gridDim.x) + ptx::take_number(p.next_ticket);
   }
 }
 
@@ -154,12 +139,28 @@ struct RowValues {
   }
 };
 
-// The rows of the tile below it, counted from the thread's first one, do not see the thread's key.
-struct Hidden {
-  int below[2];  // for each of its two keys
+// Which of the tile's rows, counted from the thread's first one, see the thread's keys: those from from[i]
+// on, and under kWindow only those before `to`, for the second key eight rows more.
+struct Seen {
+  int from[2];
+  int to;
 
-  // Of element e of the accumulator's block of eight columns.
-  __device__ bool at(int block, int e) const { return 8 * block + e % 2 < below[e / 2]; }
+  // Of the tile from `row` on.
+  template <Mask mask>
+  __device__ static Seen of(const Parameters& p, const Work& work, const ComputeThread& thread, int row) {
+    const shared::Lengths lengths = work.sight.lengths(p.sequences);
+    const int key = work.key_row + thread.key(), from = row + thread.lane % 4 * 2;
+    return {{shared::first_row_that_sees(mask, key, lengths) - from,
+             shared::first_row_that_sees(mask, key + 8, lengths) - from},
+            shared::last_row_that_sees(mask, key, lengths) + 1 - from};
+  }
+
+  // Whether element e of the accumulator's block of eight columns is hidden.
+  template <Mask mask>
+  __device__ bool hides(int block, int e) const {
+    const int row = 8 * block + e % 2;
+    return row < from[e / 2] || (mask == Mask::kWindow && row >= to + e / 2 * 8);
+  }
 };
 
 // The two compute warpgroups take turns to begin a tile: a group's products S and dP start when the other's S
@@ -183,7 +184,7 @@ struct Turns {
 template <Config config, bool masked>
 __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& sm, Item& item, int slot,
                                              RingPosition<kDsStages> ds_at, std::uint32_t ds_row, Turns turns,
-                                             Hidden hidden) {
+                                             Seen seen) {
   constexpr Dtype kDtype = config.dtype;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::uint64_t q = ptx::wgmma_operand(&sm.q[slot]), dout = ptx::wgmma_operand(&sm.dout[slot]);
@@ -214,8 +215,10 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& 
     float* const x = &s[4 * block];
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      x[e] = ptx::exp2(fmaf(x[e], p.scale_log2, -rows.at(block, e)));
-      if constexpr (masked) x[e] = hidden.at(block, e) ? 0.0f : x[e];
+      // lse - S is positive but for rounding, which for scores of 1e8 is an error of several units: taken as
+      // its magnitude, P does not exceed 1.
+      x[e] = ptx::exp2(-fabsf(fmaf(x[e], -p.scale_log2, rows.at(block, e))));
+      if constexpr (masked) x[e] = seen.hides<config.mask>(block, e) ? 0.0f : x[e];
     }
     prob[block / 2][block % 2 * 2] = shared::narrow<kDtype>(x[0], x[1]);
     prob[block / 2][block % 2 * 2 + 1] = shared::narrow<kDtype>(x[2], x[3]);
@@ -233,7 +236,7 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& 
     for (int e = 0; e < 4; ++e) {
       x[e] = s[4 * block + e] * (x[e] - rows.at(block, e));
       // Not 0 * (dP - delta): delta of a row that sees no key is what its out happens to hold, maybe NaN.
-      if constexpr (masked) x[e] = hidden.at(block, e) ? 0.0f : x[e];
+      if constexpr (masked) x[e] = seen.hides<config.mask>(block, e) ? 0.0f : x[e];
     }
     ds[block / 2][block % 2 * 2] = shared::narrow<kDtype>(x[0], x[1]);
     ds[block / 2][block % 2 * 2 + 1] = shared::narrow<kDtype>(x[2], x[3]);
@@ -278,6 +281,27 @@ __device__ void stage_gradient(SharedMemory& sm, const float (&gradient)[32], fl
   if (thread.lane == 0) arrive(sm.ds_full[at.slot]);
 }
 
+// The same in fp32, straight to its tensor: of each key two channels at a time.
+__device__ inline void store_wide(const Parameters& p, const common::View& view, const float (&gradient)[32],
+                                  float scale, const ComputeThread& thread, const Work& work) {
+  const int key = work.key_row + thread.key(), d = thread.lane % 4 * 2;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    if (key + 8 * half >= work.sight.k.count) continue;
+    float* const row = static_cast<float*>(view.data) + work.batch * view.batch_stride +
+                       (work.sight.k.first + key + 8 * half) * view.row_stride +
+                       work.kv_head * view.head_stride;
+#pragma unroll
+    for (int block = 0; block < 8; ++block) {
+      if (8 * block >= p.head_dim) continue;
+      float2* const to = reinterpret_cast<float2*>(row + 8 * block + d);
+      const float* const x = &gradient[4 * block + 2 * half];
+      const float2 before = p.accumulate ? *to : float2{0, 0};
+      *to = {before.x + scale * x[0], before.y + scale * x[1]};
+    }
+  }
+}
+
 template <Config config>
 __device__ void compute(const Parameters& p, SharedMemory& sm) {
   const ComputeThread thread;
@@ -287,13 +311,14 @@ __device__ void compute(const Parameters& p, SharedMemory& sm) {
                                tile::OperandTile<kQueryRows>::chunk(thread.lane / 16 * 8 + thread.lane % 8,
                                                                     2 * thread.warp + thread.lane / 8 % 2);
   const Turns turns(thread.group);
-  Tickets tickets(sm);
+  WorkReader reader(sm);
   RingPosition<kKStages> k_at;
   RingPosition<1> v_at;
   RingPosition<kTileStages> tile_at;
   RingPosition<kDsStages> ds_at;
-  for (int ticket; (ticket = tickets.take()) != kNoTicket;) {
-    const Work work = work_of<config>(p, ticket);
+  for (;;) {
+    const Work& work = reader.next();
+    if (work.batch < 0) break;
     Item item;
     wait(sm.k_full[k_at.slot], k_at.full());
     load_fragments(item.k, sm.k[k_at.slot], thread);
@@ -309,33 +334,33 @@ __device__ void compute(const Parameters& p, SharedMemory& sm) {
 #pragma unroll
     for (int i = 0; i < 32; ++i) item.dk[i] = item.dv[i] = 0;
 
-    const shared::Lengths lengths = {p.q_rows, p.k_rows};
-    const int key = work.key_row + thread.key(), row = thread.lane % 4 * 2;
-    const int first_row[2] = {shared::first_row_that_sees(config.mask, key, lengths),
-                              shared::first_row_that_sees(config.mask, key + 8, lengths)};
+    const int begin = work.begin, edge = work.edge, tail = work.tail, end = work.end;
     for (int head = p.group; head > 0; --head) {
-      int t = work.begin;
+      int t = begin;
+      const auto compute_until = [&](auto masked, int until) {
 #pragma unroll 1
-      for (; t < work.edge; ++t) {
-        wait(sm.tile_full[tile_at.slot], tile_at.full());
-        const int from = t * kQueryRows + row;
-        compute_tile<config, true>(p, sm, item, tile_at.slot, ds_at, ds_row, turns,
-                                   {first_row[0] - from, first_row[1] - from});
-        tile_at.advance();
-        ds_at.advance();
-      }
-#pragma unroll 1
-      for (; t < work.end; ++t) {
-        wait(sm.tile_full[tile_at.slot], tile_at.full());
-        compute_tile<config, false>(p, sm, item, tile_at.slot, ds_at, ds_row, turns, {});
-        tile_at.advance();
-        ds_at.advance();
-      }
+        for (; t < until; ++t) {
+          wait(sm.tile_full[tile_at.slot], tile_at.full());
+          Seen seen = {};
+          if constexpr (masked) seen = Seen::of<config.mask>(p, work, thread, t * kQueryRows);
+          compute_tile<config, masked>(p, sm, item, tile_at.slot, ds_at, ds_row, turns, seen);
+          tile_at.advance();
+          ds_at.advance();
+        }
+      };
+      compute_until(std::true_type(), edge);
+      compute_until(std::false_type(), tail);
+      if constexpr (config.mask == Mask::kWindow) compute_until(std::true_type(), end);
     }
-    stage_gradient<config.dtype>(sm, item.dv, 1.0f, thread, ds_at);
-    ds_at.advance();
-    stage_gradient<config.dtype>(sm, item.dk, p.scale, thread, ds_at);
-    ds_at.advance();
+    if (p.wide_dv.data) {
+      store_wide(p, p.wide_dv, item.dv, 1.0f, thread, work);
+      store_wide(p, p.wide_dk, item.dk, p.scale, thread, work);
+    } else {
+      stage_gradient<config.dtype>(sm, item.dv, 1.0f, thread, ds_at);
+      ds_at.advance();
+      stage_gradient<config.dtype>(sm, item.dk, p.scale, thread, ds_at);
+      ds_at.advance();
+    }
   }
   turns.end();
 }
@@ -346,16 +371,17 @@ template <Config config>
 __device__ void multiply(const Parameters& p, SharedMemory& sm) {
   constexpr Dtype kDtype = config.dtype;
   const int thread = static_cast<int>(threadIdx.x) % kGroupThreads, lane = thread % 32;
-  Tickets tickets(sm);
+  WorkReader reader(sm);
   RingPosition<kKStages> k_at;
   RingPosition<kDsStages> ds_at;
   RingPosition<kDqStages> dq_at;
-  for (int ticket; (ticket = tickets.take()) != kNoTicket;) {
-    const Work work = work_of<config>(p, ticket);
+  for (;;) {
+    const Work& work = reader.next();
+    if (work.batch < 0) break;
     wait(sm.k_full[k_at.slot], k_at.full());
     const std::uint64_t k = ptx::wgmma_operand(&sm.k[k_at.slot]);
 #pragma unroll 1
-    for (int tiles = (work.end - work.begin) * p.group; tiles > 0; --tiles) {
+    for (int tiles = work.tiles() * p.group; tiles > 0; --tiles) {
       wait(sm.ds_full[ds_at.slot], ds_at.full());
       const std::uint64_t ds = ptx::wgmma_operand(&sm.ds[ds_at.slot]);
       constexpr int kHalf = sizeof(sm.ds[0].half[0]) / 16;
@@ -386,46 +412,54 @@ __device__ void multiply(const Parameters& p, SharedMemory& sm) {
     __syncwarp();
     if (lane == 0) arrive(sm.k_empty[k_at.slot]);
     k_at.advance();
-#pragma unroll 1
-    for (const TensorMapBytes* map : {&p.dv, &p.dk}) {
+    if (p.wide_dv.data) continue;
+    const auto store = [&](const TensorMapBytes& map) {
       wait(sm.ds_full[ds_at.slot], ds_at.full());
       if (thread == 0) {
-        ptx::store_tensor(map, {0, work.key_row, work.kv_head, work.batch}, &sm.ds[ds_at.slot]);
+        ptx::store_tensor(&map,
+                          shared::at_row(p.sequences.k, work.sight.k, work.key_row, work.kv_head, work.batch),
+                          ptx::shared_address(&sm.ds[ds_at.slot]));
         ptx::commit_bulk_group();
         ptx::wait_bulk_read<0>();
       }
       __syncwarp();
       if (lane == 0) arrive(sm.ds_empty[ds_at.slot]);
       ds_at.advance();
-    }
+    };
+    store(p.dv);
+    store(p.dk);
   }
   if (thread == 0) ptx::wait_bulk();
 }
 
-// --- reduce: one thread for each stage of the dq ring, so that as many reductions are in flight
+// --- reduce: one thread for each stage of the dq ring, so that as many additions are in flight
 
 template <Config config>
 __device__ void reduce(const Parameters& p, SharedMemory& sm, int dq_stage) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  Tickets tickets(sm);
+  WorkReader reader(sm);
   std::uint32_t dq_parity = 0;
-  int next = dq_stage;  // of the item's tiles, head after head, the first of this thread
-  for (int ticket; (ticket = tickets.take()) != kNoTicket;) {
+  int next = dq_stage;  // of the work's tiles, head after head, the first of this thread
+  for (;;) {
+    const Work& work = reader.next();
+    if (work.batch < 0) break;
     if (lane == 0) {
-      const Work work = work_of<config>(p, ticket);
-      const int tiles = work.end - work.begin;
-      const int first_head = work.batch * p.heads + work.kv_head * p.group;
-      for (int head = first_head; head < first_head + p.group; ++head, next -= tiles) {
-        float* const accum =
-            p.dq_accum + (static_cast<std::int64_t>(head) * p.q_tiles + work.begin) * kDqFloats;
+      const int tiles = work.tiles();
+      for (int i = 0; i < p.group; ++i, next -= tiles) {
+        const std::int64_t sequence = query_number(p, work, work.kv_head * p.group + i);
 #pragma unroll 1
         for (; next < tiles; next += kDqStages) {
+          const int along = work.first + next, t = along < work.end ? along : along - tiles;
+          float* const to = p.dq_accum + (sequence + t) * kDqFloats;
           wait(sm.dq_full[dq_stage], dq_parity);
-          ptx::add_bulk(accum + next * kDqFloats, sm.dq[dq_stage], sizeof(sm.dq[dq_stage]));
+          std::int32_t* const additions = p.dq_turns ? p.dq_turns + sequence + t : nullptr;
+          if (additions) shared::wait_turn(additions, turn_of<config.mask>(p, work, t));
+          ptx::add_bulk(to, sm.dq[dq_stage], sizeof(sm.dq[dq_stage]));
           ptx::commit_bulk_group();
           ptx::wait_bulk_read<0>();
           arrive(sm.dq_empty[dq_stage]);
           dq_parity ^= 1;
+          if (additions) shared::pass_turn(additions);
         }
       }
     }
@@ -440,8 +474,8 @@ __device__ inline void initialise_barriers(SharedMemory& sm) {
   const auto all = [](auto& barriers, std::uint32_t arrivals) {
     for (auto& barrier : barriers) initialise(barrier, arrivals);
   };
-  all(sm.ticket_full, 1);
-  all(sm.ticket_empty, kTicketReaders);
+  all(sm.work_full, 1);
+  all(sm.work_empty, kWorkReaders);
   all(sm.k_full, 1);
   all(sm.k_empty, kComputeWarps + kMultiplyWarps);
   initialise(sm.v_full, 1);

@@ -1,0 +1,181 @@
+#include "attention/planner.h"
+
+namespace flashback {
+namespace {
+
+Needs needs_of(const Problem& p) {
+  const Shape& s = p.shape;
+  Needs n;
+  n.queries = rows_in_memory(s.seqlen_q, s.batch, p.q_sequences) > 0;
+  n.keys = rows_in_memory(s.seqlen_k, s.batch, p.k_sequences) > 0;
+  n.ragged = p.q_sequences.ragged() || p.k_sequences.ragged();
+  n.gaps = n.ragged || !n.queries || p.mask.left != kUnlimited;
+  return n;
+}
+
+std::int32_t bound_of(std::int64_t bound) {
+  return bound == kUnlimited || bound > (1 << 30) ? shared::kUnbounded : static_cast<std::int32_t>(bound);
+}
+
+shared::Sequences sequences_of(const Problem& problem, const Kernel& kernel) {
+  const Shape& s = problem.shape;
+  const auto side = [&](std::int64_t seqlen, const Sequences& sequences, int tile) {
+    return shared::Side{
+        .cu_seqlens = pointer<const std::int32_t>(sequences.cu_seqlens),
+        .seqused = pointer<const std::int32_t>(sequences.seqused),
+        .first_tile = nullptr,
+        .rows = static_cast<std::int32_t>(seqlen),
+        .tiles = 0,
+        .all_tiles = static_cast<std::int32_t>(padded_tiles(seqlen, s.batch, sequences, tile))};
+  };
+  shared::Sequences all = {.q = side(s.seqlen_q, problem.q_sequences, kernel.tile_q),
+                           .k = side(s.seqlen_k, problem.k_sequences, kernel.tile_k),
+                           .batch = static_cast<std::int32_t>(s.batch),
+                           .left = bound_of(problem.mask.left),
+                           .right = bound_of(problem.mask.right)};
+  if (problem.q_sequences.ragged() || problem.k_sequences.ragged()) return all;
+  // All sequences are alike: what is in sight of one is known here.
+  const shared::Sight sight = shared::sight_of(all, 0);
+  const auto count = [&](shared::Side& of, const shared::Rows& rows, int tile) {
+    of.tiles = shared::tiles_of(rows.count, tile);
+    of.all_tiles = static_cast<std::int32_t>(s.batch * of.tiles);
+  };
+  count(all.q, sight.q, kernel.tile_q);
+  count(all.k, sight.k, kernel.tile_k);
+  return all;
+}
+
+common::RowView row_view(const LseTensor& t, const Sequences& sequences) {
+  return {pointer<const float>(t.data), sequences.packed() ? 0 : t.batch_stride, t.head_stride};
+}
+
+common::View side_view(const Tensor& t, const Sequences& sequences) {
+  common::View v = view(t);
+  if (sequences.packed()) v.batch_stride = 0;
+  return v;
+}
+
+}  // namespace
+
+Planner::Planner(const Problem& problem, const Kernel& kernel)
+    : problem_(problem),
+      kernel_(kernel),
+      needs_(needs_of(problem)),
+      scale_(effective_scale(problem)),
+      sequences_(sequences_of(problem, kernel)) {
+  plan_.problem = problem;
+  plan_.kernel = &kernel;
+}
+
+void Planner::add_cleared_part(std::string_view name, std::size_t numbers) {
+  add_part(name, numbers);
+  plan_.cleared.push_back(plan_.workspace.part(name));
+}
+
+void Planner::add_shared_parts() {
+  if (needs_.ragged) {
+    const auto sequences = static_cast<std::size_t>(shape().batch + 1);
+    add_part("q_first_tile", sequences);
+    add_part("k_first_tile", sequences);
+    sequences_.q.first_tile = part<const std::int32_t>("q_first_tile");
+    sequences_.k.first_tile = part<const std::int32_t>("k_first_tile");
+  }
+  if (tensors().sink) add_part("dsink_parts", query_tiles());
+}
+
+std::size_t Planner::query_tiles() const {
+  return static_cast<std::size_t>(shape().heads) * static_cast<std::size_t>(sequences_.q.all_tiles);
+}
+std::size_t Planner::key_tiles() const {
+  return static_cast<std::size_t>(shape().kv_heads) * static_cast<std::size_t>(sequences_.k.all_tiles);
+}
+
+void Planner::add(std::string_view step, const Entry& entry, Dim3 grid, const EntryParameters& parameters) {
+  if (grid.x > 0 && grid.y > 0) plan_.launches.push_back(planned_launch(step, entry, grid, parameters));
+}
+
+void Planner::schedule() {
+  if (!needs_.ragged) return;
+  add("schedule", kernel_.schedule, {1, 1, 1},
+      common::ScheduleParameters{.sequences = sequences_,
+                                 .q_first_tile = part<std::int32_t>("q_first_tile"),
+                                 .k_first_tile = part<std::int32_t>("k_first_tile"),
+                                 .q_tile_rows = kernel_.tile_q,
+                                 .k_tile_rows = kernel_.tile_k});
+}
+
+void Planner::preprocess(float* lse_log2, float* delta, std::int32_t* zero) {
+  const Tensors& t = tensors();
+  const Sequences& q = problem_.q_sequences;
+  add("preprocess", kernel_.preprocess,
+      {static_cast<std::uint32_t>(sequences_.q.all_tiles), static_cast<std::uint32_t>(shape().heads), 1},
+      common::PreprocessParameters{.out = side_view(t.out, q),
+                                   .dout = side_view(t.dout, q),
+                                   .lse = row_view(t.lse, q),
+                                   .dlse = row_view(t.dlse, q),
+                                   .sink = pointer<const float>(t.sink),
+                                   .lse_log2 = lse_log2,
+                                   .delta = delta,
+                                   .dq_accum = part<float>("dq_accum"),
+                                   .dsink_parts = part<float>("dsink_parts"),
+                                   .zero = zero,
+                                   .sequences = sequences_,
+                                   .head_dim = static_cast<std::int32_t>(shape().head_dim)});
+}
+
+void Planner::sink() {
+  const Tensors& t = tensors();
+  if (!t.sink) return;
+  add("sink", kernel_.sink, {static_cast<std::uint32_t>(shape().heads), 1, 1},
+      common::SinkParameters{.dsink_parts = part<float>("dsink_parts"),
+                             .lse = row_view(t.lse, problem_.q_sequences),
+                             .dlse = row_view(t.dlse, problem_.q_sequences),
+                             .sink = pointer<const float>(t.sink),
+                             .dsink = pointer<float>(t.dsink),
+                             .sequences = sequences_});
+}
+
+void Planner::postprocess_queries(const float* accum, float scale) {
+  postprocess("postprocess", tensors().dq, false, accum, scale);
+}
+void Planner::postprocess_keys(std::string_view step, const Tensor& gradient, const float* accum,
+                               float scale) {
+  postprocess(step, gradient, true, accum, scale);
+}
+
+// A CTA for each 128 rows in memory, whether they are in sight or not.
+void Planner::postprocess(std::string_view step, const Tensor& gradient, bool of_keys, const float* accum,
+                          float scale) {
+  const Shape& s = shape();
+  const Sequences& sequences = of_keys ? problem_.k_sequences : problem_.q_sequences;
+  const std::int64_t seqlen = of_keys ? s.seqlen_k : s.seqlen_q;
+  const std::int64_t batches = sequences.packed() ? 1 : s.batch;
+  const auto x = static_cast<std::uint32_t>(batches * tiles(seqlen, common::kPostprocessRows));
+  const auto heads = static_cast<std::uint32_t>(of_keys ? s.kv_heads : s.heads);
+  add(step, kernel_.postprocess, {x, heads, 1},
+      common::PostprocessParameters{.accum = accum,
+                                    .gradient = side_view(gradient, sequences),
+                                    .scale = scale,
+                                    .sequences = sequences_,
+                                    .head_dim = static_cast<std::int32_t>(s.head_dim),
+                                    .of_keys = of_keys,
+                                    .fp32 = problem_.fp32_gradients,
+                                    .accumulate = problem_.accumulate,
+                                    .leave_unused_rows = problem_.leave_unused_rows});
+}
+
+PlannedMap Planner::query_map(std::string_view name, std::size_t offset, const Tensor& tensor,
+                              const Box& box) const {
+  return {name, offset,
+          sequence_map(tensor, problem_, problem_.q_sequences, shape().seqlen_q, shape().heads, box)};
+}
+PlannedMap Planner::key_map(std::string_view name, std::size_t offset, const Tensor& tensor,
+                            const Box& box) const {
+  return {name, offset,
+          sequence_map(tensor, problem_, problem_.k_sequences, shape().seqlen_k, shape().kv_heads, box)};
+}
+common::View Planner::key_view(const Tensor& tensor) const {
+  return side_view(tensor, problem_.k_sequences);
+}
+
+}  // namespace flashback

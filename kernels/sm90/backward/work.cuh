@@ -1,0 +1,78 @@
+// What a CTA works on next, by its ticket, and where that lies in the workspace.
+#pragma once
+
+#include "kernels/shared/at_row.cuh"
+#include "kernels/shared/turns.cuh"
+#include "kernels/sm90/backward/config.h"
+
+namespace flashback::sm90::backward {
+
+// A ticket of sequences that are all alike: the tile of keys, and the head of all heads of all sequences.
+struct Share {
+  int tile, head;
+};
+__device__ inline Share share_of(const Parameters& p, int ticket) {
+  const int of_section = p.section * p.sequences.k.tiles;
+  const int first = ticket / of_section * p.section, rest = ticket % of_section;
+  const int heads = min(p.section, p.sequences.batch * p.kv_heads - first);
+  return {rest / heads, first + rest % heads};
+}
+
+// Of the work's sequence, under kDense.
+__device__ inline shared::Rotation rotation_of(const Parameters& p, const Work& work) {
+  return {p.rotation, shared::tiles_of(work.sight.k.count, kKeyRows),
+          shared::tiles_of(work.sight.q.count, kQueryRows)};
+}
+
+// How many tiles of keys add to query tile t before this one.
+template <Mask mask>
+__device__ int turn_of(const Parameters& p, const Work& work, int t) {
+  const int tile = work.key_row / kKeyRows;
+  if (mask == Mask::kDense) return rotation_of(p, work).turn(tile, t);
+  return shared::turn_of(mask, tile, t, work.sight.lengths(p.sequences), kQueryRows, kKeyRows);
+}
+
+// By the place of the tile of keys among those of all sequences.
+template <Mask mask>
+__device__ void find_work(const Parameters& p, int ticket, Work& work) {
+  const shared::Sequences& s = p.sequences;
+  shared::Place place = {-1, 0};
+  if (ticket >= s.k.all_tiles * p.kv_heads) {
+    // There are not so many.
+  } else if (s.k.first_tile) {
+    place = shared::place_of(s.k, s.batch, ticket / p.kv_heads);
+    work.kv_head = ticket % p.kv_heads;
+  } else {
+    const Share share = share_of(p, ticket);
+    place = {share.head / p.kv_heads, share.tile};
+    work.kv_head = share.head % p.kv_heads;
+  }
+  work.batch = place.batch;
+  if (place.batch < 0) return;
+  work.sight = shared::sight_of(s, place.batch);
+  const shared::Lengths lengths = work.sight.lengths(s);
+  const bool backwards = p.dq_turns && shared::last_tile_first(mask);
+  const int tile = backwards ? shared::tiles_of(work.sight.k.count, kKeyRows) - 1 - place.tile : place.tile;
+  const int key = tile * kKeyRows, last_key = key + kKeyRows - 1;
+  work.key_row = key;
+  work.query_number = static_cast<int>(shared::first_tile_of(s.q, place.batch));
+  const shared::TileRange tiles = shared::query_tiles(mask, key, lengths, kQueryRows, kKeyRows);
+  work.begin = tiles.begin;
+  work.end = tiles.end;
+  // Rows from `whole` to `last` see every key of the tile; where keys are missing from it, none does.
+  const int whole = shared::first_row_that_sees(mask, last_key, lengths);
+  const int last = shared::last_row_that_sees(mask, key, lengths);
+  work.edge = whole > lengths.q_rows
+                  ? tiles.end
+                  : max(tiles.begin, min(tiles.end, (whole + kQueryRows - 1) / kQueryRows));
+  work.first = p.dq_turns && mask == Mask::kDense ? rotation_of(p, work).begin(tile) : tiles.begin;
+  // Past the last row of the sequence there is nothing to hide: P is zero there.
+  work.tail = last == lengths.q_rows - 1 ? tiles.end : max(work.edge, (last + 1) / kQueryRows);
+}
+
+// The number of a head's first query tile of the sequence, among those of all heads.
+__device__ inline std::int64_t query_number(const Parameters& p, const Work& work, int head) {
+  return std::int64_t{head} * p.sequences.q.all_tiles + work.query_number;
+}
+
+}  // namespace flashback::sm90::backward
