@@ -53,10 +53,10 @@ class HopperPlanner : Planner {
     return static_cast<std::int32_t>(std::min(wanted, shape().batch * shape().kv_heads));
   }
 
-  // Key tiles of a head that surely run at once: tickets give them out one after another. Of ragged sequences
-  // heads come in between.
+  // Key tiles of a head that can run at once: they have tickets one after another. Of ragged sequences heads
+  // come in between.
   std::int32_t rotation() const {
-    if (needs_.ragged) return 1;
+    if (!problem_.deterministic || problem_.mask != Mask::kDense || needs_.ragged) return 1;
     const std::int64_t tiles = sequences_.k.tiles;
     const std::int64_t blocks = std::max<std::int64_t>((tiles + multiprocessors_ - 1) / multiprocessors_, 1);
     const std::int64_t block = std::max<std::int64_t>((tiles + blocks - 1) / blocks, 1);

@@ -84,8 +84,11 @@ __device__ void load(const Parameters& p, SharedMemory& sm) {
         stats += kStatsFloats;
       }
     }
-    // Only now, so that tickets begin in their order; the tiles in flight cover the way to the counter.
-    ticket = static_cast<int>(gridDim.x) + ptx::take_number(p.next_ticket);
+    // Only now, so that tickets begin in their order; the tiles in flight cover the way to the counter. With
+    // a rotation key tiles of a block wait for each other, and no CTA may have two of them: it takes every
+    // gridDim.x-th ticket, which is at least a block further.
+    const int all = static_cast<int>(gridDim.x);
+    ticket = p.rotation > 1 ? ticket + all : all + ptx::take_number(p.next_ticket);
   }
 }
 
