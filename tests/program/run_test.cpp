@@ -106,7 +106,7 @@ TEST_F(Backward, HopperRunsGroupsOfHeads) {
   const Json report = Json::parse(outcome.out);
   EXPECT_EQ(report["arch"], "sm90");
   EXPECT_EQ(report["entries"],
-            Json({"stats_sm90_d64_bf16", "backward_sm90_d64_bf16_causal", "convert_sm90_d64_bf16"}));
+            Json({"preprocess_sm90_d64_bf16", "backward_sm90_d64_bf16_causal", "postprocess_sm90_d64_bf16"}));
   EXPECT_TRUE(report["ok"]);
   EXPECT_FALSE(report.contains("tmem"));
   const Outcome text = run(arguments);

@@ -351,7 +351,7 @@ __device__ void compute(const Parameters& p, SharedMemory& sm) {
           ds_at.advance();
         }
       };
-      compute_until(std::true_type(), edge);
+      if constexpr (config.mask != Mask::kDense) compute_until(std::true_type(), edge);
       compute_until(std::false_type(), tail);
       if constexpr (config.mask == Mask::kWindow) compute_until(std::true_type(), end);
     }

@@ -53,18 +53,17 @@ __device__ void find_work(const Parameters& p, int ticket, Work& work) {
   const shared::Lengths lengths = work.sight.lengths(s);
   const bool backwards = p.dq_turns && shared::last_tile_first(mask);
   const int tile = backwards ? shared::tiles_of(work.sight.k.count, kKeyRows) - 1 - place.tile : place.tile;
-  const int key = tile * kKeyRows, last_key = key + kKeyRows - 1;
+  const int key = tile * kKeyRows, last_key = min(key + kKeyRows, lengths.k_rows) - 1;
   work.key_row = key;
   work.query_number = static_cast<int>(shared::first_tile_of(s.q, place.batch));
   const shared::TileRange tiles = shared::query_tiles(mask, key, lengths, kQueryRows, kKeyRows);
   work.begin = tiles.begin;
   work.end = tiles.end;
-  // Rows from `whole` to `last` see every key of the tile; where keys are missing from it, none does.
+  // Rows from `whole` to `last` see every key that there is. Missing keys need no mask: they are zeros, and
+  // so is what they add to dQ; their dV and dK are not stored.
   const int whole = shared::first_row_that_sees(mask, last_key, lengths);
   const int last = shared::last_row_that_sees(mask, key, lengths);
-  work.edge = whole > lengths.q_rows
-                  ? tiles.end
-                  : max(tiles.begin, min(tiles.end, (whole + kQueryRows - 1) / kQueryRows));
+  work.edge = max(tiles.begin, min(tiles.end, (whole + kQueryRows - 1) / kQueryRows));
   work.first = p.dq_turns && mask == Mask::kDense ? rotation_of(p, work).begin(tile) : tiles.begin;
   // Past the last row of the sequence there is nothing to hide: P is zero there.
   work.tail = last == lengths.q_rows - 1 ? tiles.end : max(work.edge, (last + 1) / kQueryRows);
