@@ -36,7 +36,7 @@ void Checker::cta_began(const Cta& cta) {
     products_.begin_warp(warp);
   }
   state->operations.clear();
-  state->shared.resize((cta.shared_end() + kPieceBytes - 1) / kPieceBytes);
+  state->shared.resize((on_rank(cta.shared_end(), 0) + kPieceBytes - 1) / kPieceBytes);
   state->columns.resize(std::size_t{4} * TensorMemory::kColumns);
   for (std::vector<Piece>* pieces : {&state->shared, &state->columns}) {
     for (Piece& piece : *pieces) piece.clear();
@@ -280,6 +280,9 @@ void Checker::ended(std::uint64_t operation) {
       mine.ended = mine.read_ended = place.state->warps[mine.first / 32].threads.now();
       break;
     case Kind::kBulkLoad:
+    case Kind::kPeerCopy:
+    case Kind::kPeerStore:
+    case Kind::kLaunchRequest:
     case Kind::kCommit:
     case Kind::kCopyArrival:
       return;  // what they tell takes the view

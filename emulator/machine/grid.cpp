@@ -5,35 +5,15 @@
 #include <exception>
 #include <limits>
 #include <mutex>
-#include <numeric>
+#include <optional>
 #include <thread>
+
+#include "emulator/machine/start_order.h"
 
 namespace flashback::emulator {
 namespace {
 
-// Which CTA is the n-th to start.
-class StartOrder {
- public:
-  explicit StartOrder(const LaunchState& launch) : grid_(launch.grid) {
-    if (!launch.schedule.shuffle_ctas) return;
-    order_.resize(launch.ctas());
-    std::iota(order_.begin(), order_.end(), std::uint64_t{0});
-    Random random(launch.schedule.seed);
-    for (std::size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[random.below(i)]);
-  }
-  Dim3 operator[](std::uint64_t number) const {
-    const std::uint64_t linear = order_.empty() ? number : order_[number];
-    return {static_cast<std::uint32_t>(linear % grid_.x),
-            static_cast<std::uint32_t>(linear / grid_.x % grid_.y),
-            static_cast<std::uint32_t>(linear / grid_.x / grid_.y)};
-  }
-
- private:
-  Dim3 grid_;
-  std::vector<std::uint64_t> order_;  // empty: ascending
-};
-
-// The failure of the CTA with the lowest number, whichever thread meets its own first.
+// The failure of the place with the lowest number, whichever thread meets its own first.
 class FirstFailure {
  public:
   bool before(std::uint64_t number) const { return number_.load(std::memory_order_relaxed) < number; }
@@ -53,21 +33,34 @@ class FirstFailure {
   std::exception_ptr failure_;
 };
 
-void add(GridTotals& totals, const Cta& cta) {
-  totals.warp_instructions += cta.executed();
-  totals.matrix_instructions += cta.work.matrix_instructions();
-  totals.ctas += 1;
+void add(GridTotals& totals, const Cluster& cluster) {
+  totals.warp_instructions += cluster.executed();
+  totals.matrix_instructions += cluster.matrix_instructions();
+  totals.ctas += cluster.size();
 }
 
-void grow(CtaPool& pool, std::size_t count) {
-  while (pool.size() < count) pool.push_back(std::make_unique<Cta>());
+void grow(ClusterPool& pool, std::size_t count) {
+  while (pool.size() < count) pool.push_back(std::make_unique<Cluster>());
 }
 
-GridTotals run_independent(LaunchState& launch, int threads, CtaPool& pool) {
+// Runs a cluster to its end.
+void run(Cluster& cluster) {
+  Cluster::Progress progress;
+  while ((progress = cluster.sweep()) == Cluster::Progress::kMoved) {
+  }
+  if (progress == Cluster::Progress::kStuck) cluster.fault_stuck();
+}
+
+// Each cluster has a place of its own, and the places share nothing. Where clusters take over the work of
+// others there are as many places as the GPU has, and each gets its clusters in a fixed order: which cluster
+// does what depends on no timing.
+GridTotals run_independent(LaunchState& launch, int threads, ClusterPool& pool) {
   const StartOrder order(launch);
-  const std::uint64_t ctas = launch.ctas();
+  const std::uint64_t clusters = order.count();
+  const std::uint64_t places =
+      launch.program->cancels_launches ? std::min(clusters, resident_clusters(launch)) : clusters;
   const auto workers =
-      static_cast<std::size_t>(std::min<std::uint64_t>(static_cast<std::uint64_t>(threads), ctas));
+      static_cast<std::size_t>(std::min<std::uint64_t>(static_cast<std::uint64_t>(threads), places));
   grow(pool, workers);
   ReductionOrder reductions(4 * workers);
   launch.reductions = &reductions;
@@ -76,24 +69,24 @@ GridTotals run_independent(LaunchState& launch, int threads, CtaPool& pool) {
   FirstFailure failure;
   std::vector<GridTotals> totals(workers);
   const auto work = [&](std::size_t worker) {
-    Cta& cta = *pool[worker];
-    for (std::uint64_t number; (number = next++) < ctas;) {
-      reductions.begin(number);
-      if (failure.before(number)) {
-        reductions.finish(number, {});
-        continue;
-      }
+    Cluster& cluster = *pool[worker];
+    for (std::uint64_t place; (place = next++) < places;) {
+      reductions.begin(place);
+      ClusterQueue queue(order, place, places);
       try {
-        cta.start(launch, order[number], number);
-        Cta::Progress progress;
-        while ((progress = cta.sweep()) == Cta::Progress::kMoved) {
+        while (!failure.before(place)) {
+          const std::optional<std::uint64_t> number = queue.take();
+          if (!number) break;
+          cluster.start(launch, *number, place, &queue);
+          run(cluster);
+          add(totals[worker], cluster);
+          cluster.end();
         }
-        if (progress == Cta::Progress::kStuck) cta.fault_stuck();
-        add(totals[worker], cta);
       } catch (...) {
-        failure.note(number, std::current_exception());
+        failure.note(place, std::current_exception());
+        cluster.end();
       }
-      cta.finish();
+      reductions.finish(place, cluster.take_log());
     }
   };
   std::vector<std::thread> others;
@@ -112,38 +105,34 @@ GridTotals run_independent(LaunchState& launch, int threads, CtaPool& pool) {
   return sum;
 }
 
-// The resident CTAs take turns, so that one that waits for another's flag gets it. Effects are immediate.
-GridTotals run_together(LaunchState& launch, CtaPool& pool) {
+// The resident clusters take turns, so that one that waits for another's flag gets it. Effects are immediate.
+GridTotals run_together(LaunchState& launch, ClusterPool& pool) {
   const StartOrder order(launch);
-  const std::uint64_t ctas = launch.ctas();
-  const std::uint64_t residents =
-      std::min<std::uint64_t>(ctas, std::uint64_t{resident_ctas(launch)} * launch.multiprocessors);
+  const std::uint64_t clusters = order.count();
+  const std::uint64_t residents = std::min(clusters, resident_clusters(launch));
   grow(pool, residents);
   GridTotals totals;
-  std::vector<Cta*> running;
-  std::uint64_t next = 0;
-  const auto start_next = [&](Cta& cta) {
-    cta.start(launch, order[next], next);
-    ++next;
+  std::vector<Cluster*> running;
+  ClusterQueue queue(order, 0, 1);
+  const auto start_next = [&](Cluster& cluster) {
+    const std::optional<std::uint64_t> number = queue.take();
+    if (number) cluster.start(launch, *number, *number, &queue);
+    return number.has_value();
   };
-  for (std::uint64_t r = 0; r < residents; ++r) {
-    start_next(*pool[r]);
-    running.push_back(pool[r].get());
-  }
+  for (std::uint64_t r = 0; r < residents && start_next(*pool[r]); ++r) running.push_back(pool[r].get());
   while (!running.empty()) {
     bool moved = false;
     for (std::size_t r = 0; r < running.size();) {
-      Cta& cta = *running[r];
-      const Cta::Progress progress = cta.sweep();
-      moved |= progress != Cta::Progress::kStuck;
-      if (progress != Cta::Progress::kFinished) {
+      Cluster& cluster = *running[r];
+      const Cluster::Progress progress = cluster.sweep();
+      moved |= progress != Cluster::Progress::kStuck;
+      if (progress != Cluster::Progress::kFinished) {
         ++r;
         continue;
       }
-      add(totals, cta);
-      cta.finish();
-      if (next < ctas) {
-        start_next(cta);
+      add(totals, cluster);
+      cluster.end();
+      if (start_next(cluster)) {
         ++r;
       } else {
         running.erase(running.begin() + static_cast<std::ptrdiff_t>(r));
@@ -163,7 +152,12 @@ std::uint32_t resident_ctas(const LaunchState& launch) {
   return std::max(1u, std::min({by_threads, by_shared, kSlots}));
 }
 
-GridTotals run_grid(LaunchState& launch, int threads, CtaPool& pool) {
+std::uint64_t resident_clusters(const LaunchState& launch) {
+  const std::uint64_t ctas = std::uint64_t{resident_ctas(launch)} * launch.multiprocessors;
+  return std::max<std::uint64_t>(1, ctas / launch.cluster_size());
+}
+
+GridTotals run_grid(LaunchState& launch, int threads, ClusterPool& pool) {
   launch.registers = StartRegisters(launch);
   return launch.program->communicates ? run_together(launch, pool) : run_independent(launch, threads, pool);
 }

@@ -25,11 +25,13 @@ struct Wait {
     kNothing,
     kLanes,       // what: the lanes that must execute it together
     kBarrier,     // what: named barrier, when: its generation at the arrival
+    kCluster,     // the cluster barrier
     kMbarrier,    // what: shared address, when: parity of the wanted phase
     kBulkGroups,  // what: groups that may stay pending
     kCopyGroups,  // what: groups of cp.async that may stay pending
     kRegisters,   // what: registers a thread wanted
     kColumns,     // what: columns of tensor memory wanted
+    kPair,        // a warp of the pair's other CTA, which does the same
   };
   Kind kind = Kind::kNothing;
   std::uint32_t what = 0;
@@ -114,7 +116,7 @@ class Warp {
     Wait wait = {};
     bool tried = false;
   };
-  enum class Progress { kNone, kPolled, kMoved, kSliceEnded };
+  enum class Progress { kNone, kPolled, kSliceEnded, kMoved };  // least to most
 
   // Takes its place in `cta`, with registers and local memory of the start.
   void start(Cta& cta, int index);

@@ -133,11 +133,6 @@ class Decoder {
 
   void take(const ptx::Registers& declared) {
     const std::uint32_t bytes = *ptx::type_bytes(declared.type);
-    if (bytes > 8) {
-      fail_at_line(
-          declared.at.line,
-          fmt::format("registers of type .{} are not executed; the widest have 64 bits", declared.type));
-    }
     const int register_bytes = bytes == 1 ? 2 : int(bytes);
     bool fresh;
     if (declared.count == 0) {
@@ -334,6 +329,7 @@ class Decoder {
     program_->name = entry_.name;
     program_->forms = std::move(emitter_.forms);
     program_->communicates = emitter_.communicates;
+    program_->cancels_launches = emitter_.cancels_launches;
     program_->parameter_bytes = std::uint32_t(entry_.parameter_bytes);
     for (const ptx::Parameter& parameter : entry_.parameters) {
       program_->parameters.push_back({std::uint32_t(parameter.offset), std::uint32_t(parameter.bytes)});
@@ -343,6 +339,7 @@ class Decoder {
     program_->max_threads =
         threads(entry_.required_threads[0] ? entry_.required_threads : entry_.max_threads);
     program_->registers_at_launch = registers_at_launch();
+    std::copy_n(entry_.cluster, 3, program_->required_cluster);
     program_->files.assign(module_.files.begin(), module_.files.end());
     if (program_->files.empty()) program_->files.emplace_back();
     allocate(draft_, flow, spans, program_.get());

@@ -12,7 +12,7 @@ namespace flashback::emulator {
 using Register = std::int32_t;  // index into Draft::registers; kNone is none
 
 struct VirtualRegister {
-  std::uint8_t bytes = 0;  // 2, 4, 8; 0 is a predicate
+  std::uint8_t bytes = 0;  // 2, 4, 8, 16; 0 is a predicate
   bool is_preset = false;
   Preset::Kind kind = Preset::Kind::kBits;  // of a preset
   std::uint64_t value = 0;

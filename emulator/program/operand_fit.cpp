@@ -19,6 +19,8 @@ bool takes(Width width, int bytes) {
       return bytes == 4;
     case Width::k64:
       return bytes == 8;
+    case Width::k128:
+      return bytes == 16;
     case Width::kAny:
       return bytes == 2 || bytes == 4 || bytes == 8;
     case Width::kAddress:
@@ -37,6 +39,8 @@ std::string_view words(Width width) {
       return "32 bits";
     case Width::k64:
       return "64 bits";
+    case Width::k128:
+      return "128 bits";
     case Width::kAny:
       return "16, 32 or 64 bits";
     case Width::kAddress:
@@ -200,8 +204,8 @@ std::string OperandBinder::misfit_name(const OperandPattern& pattern, const Oper
       return fmt::format("`{}` is a variable of another module; modules are not linked", operand.name);
     }
     if (space == ptx::Space::kShared && pattern.width == Width::k32) bytes = 4;
-  } else if (special_register(operand.name)) {
-    bytes = 4;
+  } else if (const std::optional<Special> special = special_register(operand.name)) {
+    bytes = special_bytes(*special);
   } else if (operand.name.starts_with('%')) {
     return fmt::format("`{}` is neither a declared register nor a special register known here", operand.name);
   } else {
@@ -209,7 +213,8 @@ std::string OperandBinder::misfit_name(const OperandPattern& pattern, const Oper
   }
   if (pattern.written) return fmt::format("`{}` cannot be written", operand.name);
   if (!takes(pattern.width, bytes)) {
-    return fmt::format("`{}` has {} bits, the form takes {}", operand.name, 8 * bytes, words(pattern.width));
+    return fmt::format("`{}` is {}, the form takes {}", operand.name, words_of_register(bytes),
+                       words(pattern.width));
   }
   return {};
 }
@@ -225,6 +230,8 @@ std::string OperandBinder::misfit_literal(const OperandPattern& pattern, const O
       }
       return is_integer || bits == 32 ? std::string() : wrong_kind(pattern, operand);
     }
+    case Width::k128:
+      return wrong_kind(pattern, operand);
     case Width::kPredicate:
       return is_integer ? std::string() : wrong_kind(pattern, operand);
     default:

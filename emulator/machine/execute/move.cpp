@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "emulator/machine/address_space.h"
+#include "emulator/machine/cta.h"
 #include "emulator/machine/execute/predicates.h"
 #include "emulator/machine/execute/rows.h"
 
@@ -44,13 +45,36 @@ void unpack(Warp& warp, const Step& step, LaneMask mask) {
   }
 }
 
+// 128 bits as two halves, the low one first.
+void pack_halves(Warp& warp, const Step& step, LaneMask mask) {
+  u64(*d)[2] = warp.lanes<u64[2]>(step.d);
+  for (int i = 0; i < 2; ++i) {
+    const u64* half = warp.lanes<u64>(step.list[i]);
+    each_lane(mask, [&](int l) { d[l][i] = half[l]; });
+  }
+}
+
+void unpack_halves(Warp& warp, const Step& step, LaneMask mask) {
+  const u64(*a)[2] = warp.lanes<u64[2]>(step.a);
+  for (int i = 0; i < 2; ++i) {
+    if (step.list[i] == kNone) continue;
+    u64* half = warp.lanes<u64>(step.list[i]);
+    each_lane(mask, [&](int l) { half[l] = a[l][i]; });
+  }
+}
+
 // Generic addresses are those of the state space, but for shared memory, which lies in its window.
 constexpr auto shared_to_generic = [](u64 a) { return a + kSharedWindow; };
 constexpr auto generic_to_shared = [](u64 a) { return a - kSharedWindow; };
 
+template <bool kOfCluster>
 void is_shared(Warp& warp, const Step& step, LaneMask mask) {
   const u64* a = warp.lanes<u64>(step.a);
-  warp.set_predicate(step.d, collect([&](int l) { return in_shared_window(a[l]); }), mask);
+  const u32 rank = warp.cta().rank();
+  warp.set_predicate(step.d, collect([&](int l) {
+                       return in_shared_window(a[l]) && (kOfCluster || rank_of(u32(a[l])) == rank);
+                     }),
+                     mask);
 }
 
 // ---- prmt: the bytes of b:a are numbered 0 to 7, a's first
@@ -95,6 +119,8 @@ constexpr Row kRows[] = {
     {"mov.b32", "d:r32, list:{r16}x2", always<pack<u32, u16>>},
     {"mov.b64", "d:r64, list:{r32}x2", always<pack<u64, u32>>},
     {"mov.b64", "d:r64, list:{r16}x4", always<pack<u64, u16>>},
+    {"mov.b128", "d:r128, list:{r64}x2", always<pack_halves>},
+    {"mov.b128", "list:{r64}x2, a:r128", always<unpack_halves>},
     {"mov.b32", "list:{r16}x2, a:r32", always<unpack<u32, u16>>},
     {"mov.b64", "list:{r32}x2, a:r64", always<unpack<u64, u32>>},
     {"mov.b64", "list:{r16}x4, a:r64", always<unpack<u64, u16>>},
@@ -102,7 +128,8 @@ constexpr Row kRows[] = {
     {"cvta{.to}(.global|.local|.param|.const).u64", "d:r64, a:r64", always<move<u64>>},
     {"cvta(.shared|.shared::cta|.shared::cluster).u64", "d:r64, a:r64", one<u64, shared_to_generic>},
     {"cvta.to(.shared|.shared::cta|.shared::cluster).u64", "d:r64, a:r64", one<u64, generic_to_shared>},
-    {"isspacep(.shared|.shared::cta|.shared::cluster)", "d:p, a:r64", always<is_shared>},
+    {"isspacep(.shared|.shared::cta)", "d:p, a:r64", always<is_shared<false>>},
+    {"isspacep.shared::cluster", "d:p, a:r64", always<is_shared<true>>},
 
     {"prmt.b32", kPermuted, three<u32, permute>},
     {"prmt.b32.f4e", kPermuted, three<u32, permute_by_mode<forward_4>>},
