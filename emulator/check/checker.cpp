@@ -15,6 +15,7 @@ void Checker::launch_began(const Program& program) {
   program_ = &program;
   forms_ = forms_of(program);
   races_.begin_launch(program, strict_);
+  memory_order_.begin_launch();
   mbarriers_.begin_launch(program);
   barriers_.begin_launch(program);
   products_.begin_launch(program, forms_);
@@ -97,6 +98,9 @@ void Checker::executed(const Warp& warp, const Step& step, LaneMask mask) {
     case Form::Kind::kProxyFence:
       mine.threads.fence_proxy(mask);
       break;
+    case Form::Kind::kMemoryFence:
+      memory_order_.fence(mine, mask, form);
+      break;
     case Form::Kind::kFenceBeforeSync:
       mine.threads.fence_before_sync(mask);
       break;
@@ -173,6 +177,13 @@ void Checker::accessed(const Warp& warp, const Step& step, const LaneAccess& lan
   access.reads = lanes.use != Use::kWrite;
   access.writes = lanes.use != Use::kRead;
   access.strong = form_of(step).strong;
+  const Form& form = form_of(step);
+  for (LaneMask rest = form.strong ? lanes.lanes : 0; rest != 0; rest &= rest - 1) {
+    const int l = std::countr_zero(rest);
+    const std::uint64_t space = owner == nullptr ? 0 : (owner->number + 1) << 48;
+    memory_order_.access(state, warp_of(warp), LaneMask{1} << l, space ^ lanes.addresses[l], form,
+                         access.reads, access.writes);
+  }
   threads.each_known(lanes.lanes, [&](const std::shared_ptr<Knowledge>& known, LaneMask of_it) {
     access.view = {known, threads.first(), 0, threads.now()};
     while (of_it != 0) {

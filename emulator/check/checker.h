@@ -8,6 +8,7 @@
 #include "emulator/check/cta_state.h"
 #include "emulator/check/finding.h"
 #include "emulator/check/form.h"
+#include "emulator/check/memory_order.h"
 #include "emulator/check/races.h"
 #include "emulator/check/synchronisation.h"
 #include "emulator/check/warp_products.h"
@@ -69,6 +70,7 @@ class Checker : public Observer {
   Races races_;
   Mbarriers mbarriers_;
   Barriers barriers_;
+  MemoryOrder memory_order_;
   WarpProductRules products_;
   const Program* program_ = nullptr;
   std::vector<Form> forms_;

@@ -62,7 +62,10 @@ struct WarpState {
   std::uint32_t copy_groups[32] = {};
   std::uint32_t product_groups = 0;
   std::vector<std::uint32_t> open;  // operations that the warp has yet to wait for: index into operations
-  std::vector<bool> touched;        // by slot / 4: registers accessed since the last wgmma.fence
+  // Of accesses of memory that order: what strong reads have seen, and what fences have released.
+  Knowledge seen, at_release_fence;
+  bool has_release_fence = false;
+  std::vector<bool> touched;  // by slot / 4: registers accessed since the last wgmma.fence
 };
 
 struct CtaState {

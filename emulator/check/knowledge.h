@@ -1,6 +1,7 @@
 // What happened before, as a thread knows it, or as an object of synchronisation passes it on.
 #pragma once
 
+#include <map>
 #include <memory>
 
 #include "emulator/check/clock.h"
@@ -15,10 +16,32 @@ struct Knowledge {
   // done.
   Clock published, gained, fenced;
 
+  // Of threads of other CTAs, by the CTA's number: what happened before. Null: nothing.
+  using Foreign = std::map<std::uint64_t, Clock>;
+  std::shared_ptr<const Foreign> foreign;
+
   void join(const Knowledge& other) {
     ordered.join(other.ordered);
     proxied.join(other.proxied);
+    join_foreign(other.foreign);
     join_tensor(other);
+  }
+  // What a thread of another CTA passed on.
+  void join_foreign(std::uint64_t cta, const Knowledge& other) {
+    auto more = std::make_shared<Foreign>();
+    if (other.foreign != nullptr) *more = *other.foreign;
+    (*more)[cta].join(other.ordered);
+    join_foreign(std::move(more));
+  }
+  void join_foreign(std::shared_ptr<const Foreign> other) {
+    if (other == nullptr || other == foreign) return;
+    if (foreign == nullptr) {
+      foreign = std::move(other);
+      return;
+    }
+    auto both = std::make_shared<Foreign>(*foreign);
+    for (const auto& [cta, clock] : *other) (*both)[cta].join(clock);
+    foreign = std::move(both);
   }
   // What a relaxed operation passes on.
   void join_tensor(const Knowledge& other) {

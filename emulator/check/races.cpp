@@ -45,7 +45,13 @@ bool is_generic(Operation::Kind kind) {
 Races::Order Races::order(const Record& earlier, bool earlier_writes, const Access& access,
                           Space space) const {
   const Knowledge& known = *access.view.known;
-  if (earlier.cta != access.state->number) return Order::kUnordered;
+  if (earlier.cta != access.state->number) {
+    if (known.foreign == nullptr) return Order::kUnordered;
+    const auto clock = known.foreign->find(earlier.cta);
+    const bool is_known = clock != known.foreign->end() &&
+                          clock->second.behind(earlier.first, earlier.lanes, earlier.time) == 0;
+    return is_known ? Order::kOrdered : Order::kUnordered;
+  }
   const bool tensor = space == Space::kTensor;
   // In tensor memory a lane of a warp has its own lane, whatever the lanes of the access.
   const auto covered = [&](const Clock& clock, bool exempt) {

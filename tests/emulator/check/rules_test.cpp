@@ -160,6 +160,32 @@ st.global.u32 [%q1], %t;
 setp.eq.u32 %p, %t, 32; //-
 @%p st.global.u32 [%g], 1; //-
 )"},
+    {"AFlagThatReleasesNothing", "race", "nothing orders the two", 64, R"(
+@%w1 bra READ;
+st.shared.u32 [%r0], 1;
+bar.warp.sync -1;
+@%l0 st.release.cta.shared.u32 [%s+512], 1; //+
+@%l0 st.relaxed.cta.shared.u32 [%s+512], 1; //-
+bra.uni END;
+READ:
+ld.acquire.cta.shared.u32 %r1, [%s+512];
+ld.shared.u32 %r2, [%r0-128];
+END:
+)"},
+    {"AFlagOfAnotherCtaWithoutFence", "race", "CTA number 0", 32, R"(
+setp.eq.u32 %p, %c, 1;
+@%p bra READ;
+@%l0 st.global.u32 [%g+256], 1;
+@%l0 fence.acq_rel.gpu; //+
+@%l0 red.relaxed.gpu.global.add.u32 [%g], 1;
+bra.uni END;
+READ:
+ld.relaxed.gpu.global.u32 %r1, [%g];
+fence.acq_rel.gpu;
+ld.global.u32 %r2, [%g+256];
+END:
+)",
+     false, 2},
     {"ReadingBeforeABulkLoadIsOver", "race", "mbarrier phase", 32, R"(
 @%first mbarrier.init.shared::cta.b64 [%s], 1;
 bar.warp.sync -1;
