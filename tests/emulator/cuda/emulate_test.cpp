@@ -150,6 +150,17 @@ TEST_P(Emulate, EncodesTensorMaps) {
   EXPECT_EQ(outcome.code, 0);
 }
 
+TEST_P(Emulate, LaunchesClusters) {
+  expect_clean(emulate("cluster"),
+               "clusters of 4: 101 102 103 100 105 106 107 104\n"
+               "clusters of 2: 101 100 103 102 105 104 107 106\n"
+               "required 2 1 1\n"
+               "launch(out, 8, 3): cudaErrorInvalidClusterSize\n"
+               "launch(out, 16, 16): cudaErrorInvalidClusterSize\n"
+               "launch(out, 16, 16): cudaSuccess\n"
+               "out[15] 100\n");
+}
+
 TEST_P(Emulate, PrintsWhatKernelsPrint) {
   expect_clean(emulate("print"),
                "before\nthread 0 of the kernel: 1.50\nthread 1 of the kernel: 1.50\nafter\n");
