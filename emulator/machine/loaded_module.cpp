@@ -4,23 +4,6 @@
 #include "emulator/ptx/parser.h"
 
 namespace flashback::emulator {
-namespace {
-
-std::span<const std::span<const Row>> families() {
-  static const std::vector<std::span<const Row>> all = {
-      integer_rows(), float_rows(),       half_rows(),
-      extreme_rows(), approximate_rows(), comparison_rows(),
-      convert_rows(), move_rows(),        memory_rows(),
-      atomic_rows(),  peer_store_rows(),  launch_control_rows(),
-      control_rows(), provided_rows(),    convergence_rows(),
-      barrier_rows(), copy_rows(),        tensor_memory_rows(),
-      matrix_rows(),  warpgroup_rows(),   matrix_transfer_rows(),
-  };
-  return all;
-}
-
-}  // namespace
-
 Status LoadedModule::load(std::string_view ptx, std::unique_ptr<LoadedModule>* module) {
   ptx::ParseResult parsed = ptx::parse(ptx);
   if (parsed.module == nullptr) return invalid(parsed.error);
@@ -45,7 +28,7 @@ Status LoadedModule::program(std::string_view entry, const Program** program) {
     *program = found->second.get();
     return {};
   }
-  DecodeResult decoded = decode(*syntax_, *memory_, entry, families());
+  DecodeResult decoded = decode(*syntax_, *memory_, entry, instruction_families());
   if (decoded.program == nullptr) return unsupported(decoded.error);
   *program = programs_.emplace(entry, std::move(decoded.program)).first->second.get();
   return {};

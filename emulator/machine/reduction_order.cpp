@@ -1,39 +1,16 @@
 #include "emulator/machine/reduction_order.h"
 
-#include <immintrin.h>
-
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace flashback::emulator {
-namespace {
-
-// Subnormal inputs and results are zeros of their sign while this lives.
-class FlushSubnormals {
- public:
-  FlushSubnormals() : before_(_mm_getcsr()) {
-    constexpr unsigned kFlushToZero = 0x8000, kDenormalsAreZero = 0x0040;
-    _mm_setcsr(before_ | kFlushToZero | kDenormalsAreZero);
-  }
-  ~FlushSubnormals() { _mm_setcsr(before_); }
-  FlushSubnormals(const FlushSubnormals&) = delete;
-  FlushSubnormals& operator=(const FlushSubnormals&) = delete;
-
- private:
-  const unsigned before_;
-};
-
-}  // namespace
-
-// Not inlined: the compiler must not move the additions across the change of the control register.
-__attribute__((noinline)) static void add(float* __restrict to, const float* __restrict from,
-                                          std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) to[i] += from[i];
-}
-
 void add_floats(Address address, std::span<const float> values) {
-  const FlushSubnormals flush;
-  add(reinterpret_cast<float*>(address), values.data(), values.size());
+  auto* to = reinterpret_cast<float*>(address);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const float sum = to[i] + values[i];
+    to[i] = sum == sum ? sum : std::bit_cast<float>(0x7fffffffu);
+  }
 }
 
 void ReductionLog::append(Address address, std::span<const float> values) {

@@ -19,8 +19,8 @@
 
 namespace flashback::emulator {
 
-// Adds `values` to the floats at `address`: round to nearest even; subnormal inputs and results become zeros
-// of their sign, as cp.reduce.async.bulk has it.
+// Adds `values` to the floats at `address`: round to nearest even. Subnormal numbers are kept, as an H200
+// keeps them in cp.reduce.async.bulk; every NaN becomes 0x7fffffff.
 void add_floats(Address address, std::span<const float> values);
 
 class ReductionLog {

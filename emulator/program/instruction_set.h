@@ -101,4 +101,7 @@ std::span<const Row> matrix_rows();           // tcgen05.mma, commit
 std::span<const Row> warpgroup_rows();        // wgmma
 std::span<const Row> matrix_transfer_rows();  // ldmatrix, stmatrix
 
+// All of them, in the order in which rows are tried.
+std::span<const std::span<const Row>> instruction_families();
+
 }  // namespace flashback::emulator

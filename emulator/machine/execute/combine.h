@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <type_traits>
 
@@ -17,7 +18,10 @@ enum class Combination { kAdd, kMin, kMax, kAnd, kOr, kXor, kExchange, kIncremen
 template <Combination operation, class T, bool kFlush>
 T combine(T old, T b, T c) {
   if constexpr (operation == Combination::kAdd) {
-    if constexpr (std::is_same_v<T, float> && kFlush) return flushed(flushed(old) + flushed(b));
+    if constexpr (std::is_same_v<T, float>) {
+      const float sum = kFlush ? flushed(flushed(old) + flushed(b)) : old + b;
+      return sum == sum ? sum : std::bit_cast<float>(0x7fffffffu);
+    }
     if constexpr (std::is_integral_v<T>) {
       using U = std::make_unsigned_t<T>;
       return static_cast<T>(static_cast<U>(old) + static_cast<U>(b));

@@ -168,6 +168,14 @@ double rounded_number(double x, const Conversion& c) {
   return c.satfinite && std::abs(d) > largest ? std::copysign(largest, d) : d;
 }
 
+// A NaN of f64 keeps its sign and the upper bits of its payload.
+u64 narrowed_nan(u64 bits, Type to) {
+  const double nan = quiet(std::bit_cast<double>(bits));
+  return to == Type::kF32
+             ? bits_of(float(nan))
+             : (bits_of(float(nan)) >> 16 & 0x8000) | 0x7c00 | (bits_of(float(nan)) >> 13 & 0x3ff);
+}
+
 u64 converted(u64 bits, const Conversion& c) {
   if (is_integer(c.from)) {
     const __int128 value = integer_of(bits, c.from);
@@ -177,6 +185,10 @@ u64 converted(u64 bits, const Conversion& c) {
         format ? round_to(odd_integer(value), *format, c.rounding) : rounded_integer(value, c.rounding), c);
   }
   const double x = number_of(bits, c.from, c.ftz);
+  if (x != x && c.from == Type::kF64 && (c.to == Type::kF32 || c.to == Type::kF16) && !c.sat)
+    return narrowed_nan(bits, c.to);
+  if (x != x && c.from == Type::kF32 && c.ftz && c.to == Type::kF64 && !c.sat)
+    return std::bit_cast<u64>(double(float_of(kNaN32)));
   return is_integer(c.to) ? integer_of_number(x, c) : number_bits(rounded_number(x, c), c);
 }
 
@@ -281,7 +293,7 @@ Body frequent_body(const Conversion& c) {
     if (c.from == Type::kU32) return unary<float, u32, [](u32 a) { return float(a); }>;
     if (c.from == Type::kBf16) return unary<u32, u16, [](u16 a) { return u32{a} << 16; }>;
     if (c.from == Type::kF16) return unpack_f16;
-    if (c.from == Type::kF64) return unary<float, double, [](double a) { return canonical(float(a)); }>;
+    if (c.from == Type::kF64) return unary<float, double, [](double a) { return float(a); }>;
   }
   if (c.from == Type::kF32 && nearest) {
     if (c.to == Type::kBf16) return unary<u16, float, [](float a) { return u16(nearest_bf16(a)); }>;
@@ -317,7 +329,7 @@ Conversion conversion(Match& match, Type to, Type from) {
                : direction == "rm" ? Rounding::kDown
                : direction == "rp" ? Rounding::kUp
                                    : Rounding::kNearest;
-  c.ftz = match.has(".ftz");
+  c.ftz = match.has(".ftz") && to != Type::kF16;  // which leaves subnormal sources alone
   c.sat = match.has(".sat");
   c.relu = match.has(".relu");
   c.satfinite = match.has(".satfinite");
@@ -333,7 +345,7 @@ Body select(Match& match) {
   const Conversion c = conversion(match, type_of(match.choice(1)), type_of(match.choice(2)));
   if (c.to_bytes < bytes_of(c.to) || c.from_bytes < bytes_of(c.from)) return nullptr;
   if (!rounding_is_legal(c, !match.choice(0).empty())) return nullptr;
-  if (c.ftz && c.to != Type::kF32 && c.from != Type::kF32) return nullptr;
+  if (match.has(".ftz") && c.to != Type::kF32 && c.from != Type::kF32) return nullptr;
   if (Body body = frequent_body(c)) return body;
   return general_body(match, c);
 }

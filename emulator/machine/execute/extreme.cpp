@@ -60,6 +60,7 @@ Body select_f32(Match& match) {
 
 template <bool is_max>
 constexpr auto of_f64 = [](double a, double b) {
+  if (a != a && b != b) return quiet(b);
   const bool zero_order = is_max ? !std::signbit(a) : std::signbit(a);
   return (is_max ? a > b : a < b) || b != b || (a == b && zero_order) ? a : b;
 };

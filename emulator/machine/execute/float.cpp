@@ -87,12 +87,26 @@ struct TernaryPairs {
   }
 };
 
-// Sign and magnitude only: a NaN stays as it is.
+// Sign and magnitude only, but a NaN becomes the canonical one.
 template <auto op>
 Body select_sign(Match& match) {
-  if (match.has(".ftz")) return unary<float, float, [](float a) { return flushed(op(a)); }>;
-  return unary<float, float, op>;
+  if (match.has(".ftz")) return unary<float, float, [](float a) { return canonical(flushed(op(a))); }>;
+  return unary<float, float, [](float a) { return canonical(op(a)); }>;
 }
+
+// f64 keeps the payload of a NaN, also its sign; of several NaNs that of the last source.
+template <auto op>
+constexpr auto f64 = [](auto... sources) {
+  double nan = 0;
+  ((nan = sources != sources ? sources : nan), ...);
+  const double result = op(sources...);
+  return nan != nan ? quiet(nan) : result;
+};
+
+// fma: that of the second factor before that of the summand.
+constexpr auto f64_fused = [](double a, double b, double c) {
+  return b != b ? quiet(b) : f64<fused>(a, b, c);
+};
 
 // The manual's order: the sign of a, the magnitude of b.
 constexpr auto copy_sign = [](auto a, auto b) { return std::copysign(b, a); };
@@ -219,16 +233,16 @@ constexpr Row kRows[] = {
     {"copysign.f32", kThree, two<float, copy_sign>},
     {"testp(.finite|.infinite|.number|.notanumber|.normal|.subnormal).f32", "d:p, a:r32", select_test<float>},
 
-    {"add{.rn}.f64", kThreePairs, two<double, add>},
-    {"sub{.rn}.f64", kThreePairs, two<double, subtract>},
-    {"mul{.rn}.f64", kThreePairs, two<double, multiply>},
-    {"fma.rn.f64", kFourPairs, three<double, fused>},
-    {"mad.rn.f64", kFourPairs, three<double, fused>},
+    {"add{.rn}.f64", kThreePairs, two<double, f64<add>>},
+    {"sub{.rn}.f64", kThreePairs, two<double, f64<subtract>>},
+    {"mul{.rn}.f64", kThreePairs, two<double, f64<multiply>>},
+    {"fma.rn.f64", kFourPairs, three<double, f64_fused>},
+    {"mad.rn.f64", kFourPairs, three<double, f64_fused>},
     {"div.rn.f64", kThreePairs, two<double, divide>},
     {"rcp.rn.f64", "d:r64, a:r64", one<double, reciprocal>},
     {"sqrt.rn.f64", "d:r64, a:r64", one<double, root>},
-    {"neg.f64", "d:r64, a:r64", one<double, negate>},
-    {"abs.f64", "d:r64, a:r64", one<double, magnitude>},
+    {"neg.f64", "d:r64, a:r64", one<double, f64<negate>>},
+    {"abs.f64", "d:r64, a:r64", one<double, f64<magnitude>>},
     {"copysign.f64", kThreePairs, two<double, copy_sign>},
     {"testp(.finite|.infinite|.number|.notanumber|.normal|.subnormal).f64", "d:p, a:r64",
      select_test<double>},

@@ -1,7 +1,7 @@
 // Arithmetic of f16, f16x2, bf16, bf16x2.
 #include "emulator/machine/execute/half.h"
 
-#include "emulator/machine/execute/approximate.h"
+#include "emulator/machine/execute/multifunction.h"
 #include "emulator/machine/execute/rows.h"
 
 namespace flashback::emulator {
@@ -11,7 +11,6 @@ constexpr auto add = [](double a, double b) { return signed_zero(odd_sum(a, b), 
 constexpr auto subtract = [](double a, double b) { return add(a, -b); };
 constexpr auto multiply = [](double a, double b) { return a * b; };
 constexpr auto fused = [](double a, double b, double c) { return add(a * b, c); };
-constexpr auto power_of_two = [](double a) { return double(approximate_exp2(float(a))); };
 constexpr auto tangent = [](double a) { return std::tanh(a); };
 
 // Sign and magnitude: bits, in one half or in both; but a NaN becomes the canonical one.
@@ -36,6 +35,27 @@ Body select_sign(Match& match) {
   const HalfModifiers how{match.bytes('d') == 4, match.has(".ftz")};
   match.step().immediate = std::bit_cast<std::int32_t>(how);
   return change_sign<H, clears>;
+}
+
+// ex2.approx: the f32 result cut off; from 2^16 on infinite in f16.
+template <class H>
+u16 power_of_two(u16 a) {
+  const float x = H::decode(a);
+  if (std::is_same_v<H, Bf16>) return u16(bits_of(unit_exp2(x)) >> 16);
+  if (x != x) return kNaN16;
+  return x >= 16 ? u16(0x7c00) : u16(_cvtss_sh(unit_exp2(x), _MM_FROUND_TO_ZERO));
+}
+template <class H>
+void powers_of_two(Warp& warp, const Step& step, LaneMask mask) {
+  u16* d = warp.lanes<u16>(step.d);
+  const u16* a = warp.lanes<u16>(step.a);
+  each_lane(mask, [&](int l) { d[l] = power_of_two<H>(a[l]); });
+}
+template <class H>
+void powers_of_two_pairs(Warp& warp, const Step& step, LaneMask mask) {
+  u16* d = warp.lanes<u16>(step.d);
+  const u16* a = warp.lanes<u16>(step.a);
+  each_of_pairs(mask, [&](int i) { d[i] = power_of_two<H>(a[i]); });
 }
 
 constexpr std::string_view kTwo16 = "d:r16, a:r16", kTwo32 = "d:r32, a:r32";
@@ -67,10 +87,10 @@ constexpr Row kRows[] = {
     {"abs{.ftz}.f16x2", kTwo32, select_sign<F16, true>},
     {"abs.bf16", kTwo16, select_sign<Bf16, true>},
     {"abs.bf16x2", kTwo32, select_sign<Bf16, true>},
-    {"ex2.approx.f16", kTwo16, half_body<F16, power_of_two>},
-    {"ex2.approx.f16x2", kTwo32, half_body<F16, power_of_two>},
-    {"ex2.approx.ftz.bf16", kTwo16, half_body<Bf16, power_of_two>},
-    {"ex2.approx.ftz.bf16x2", kTwo32, half_body<Bf16, power_of_two>},
+    {"ex2.approx.f16", kTwo16, always<powers_of_two<F16>>},
+    {"ex2.approx.f16x2", kTwo32, always<powers_of_two_pairs<F16>>},
+    {"ex2.approx.ftz.bf16", kTwo16, always<powers_of_two<Bf16>>},
+    {"ex2.approx.ftz.bf16x2", kTwo32, always<powers_of_two_pairs<Bf16>>},
     {"tanh.approx.f16", kTwo16, half_body<F16, tangent>},
     {"tanh.approx.f16x2", kTwo32, half_body<F16, tangent>},
     {"tanh.approx.bf16", kTwo16, half_body<Bf16, tangent>},

@@ -27,7 +27,8 @@ void half_elements(Warp& warp, const Step& step, LaneMask mask, Sources... sourc
   };
   auto element = [&](int i) {
     const double exact = op(double(flush(H::decode(sources[i])))...);
-    float x = flush(H::decode(H::nearest(odd_float(exact))));
+    const bool flushed = how.ftz && is_tiny(exact, Rounding::kNearest, H::kFormat);
+    float x = flushed ? std::copysign(0.0f, float(exact)) : H::decode(H::nearest(odd_float(exact)));
     if (how.sat) x = saturated(x);
     if (how.relu && x <= 0) x = 0;
     d[i] = H::nearest(x);

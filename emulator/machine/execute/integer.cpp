@@ -143,9 +143,16 @@ constexpr auto find_bit = always<unary<u32, T, [](T a) {
   return as_shift ? zeros : kBits<T> - 1 - zeros;
 }>>;
 
+// Position and length of a field: of 32 bits the last 8 bits count, as the manual says of both; of 64 bits
+// all count on an H200.
+template <class T>
+u32 field_extent(u32 x) {
+  return sizeof(T) == 8 ? std::min(x, u32{0x10000}) : x & 0xff;
+}
+
 template <class T>
 constexpr auto field_of = [](T a, u32 b, u32 c) {
-  const u32 position = b & 0xff, length = c & 0xff, top = kBits<T> - 1;
+  const u32 position = field_extent<T>(b), length = field_extent<T>(c), top = kBits<T> - 1;
   if (length == 0) return T(0);
   const bool sign = std::is_signed_v<T> && (Unsigned<T>(a) >> std::min(position + length - 1, top) & 1);
   const Unsigned<T> field = position > top ? Unsigned<T>(0) : Unsigned<T>(Unsigned<T>(a) >> position);
@@ -165,7 +172,7 @@ void insert_field(Warp& warp, const Step& step, LaneMask mask) {
   const u32* position = warp.lanes<u32>(step.c);
   const u32* length = warp.lanes<u32>(step.list[0]);
   each_lane(mask, [&](int l) {
-    const u32 p = position[l] & 0xff, n = length[l] & 0xff;
+    const u32 p = field_extent<T>(position[l]), n = field_extent<T>(length[l]);
     const T field = n >= kBits<T> ? ~T(0) : (T(1) << n) - 1;
     const T here = p >= kBits<T> ? T(0) : T(field << p);
     d[l] = (b[l] & ~here) | (p >= kBits<T> ? T(0) : T(a[l] << p) & here);

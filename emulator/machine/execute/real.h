@@ -24,6 +24,9 @@ inline float float_of(std::uint32_t bits) {
 inline float canonical(float x) {
   return x == x ? x : float_of(kNaN32);
 }
+inline double quiet(double nan) {
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(nan) | 0x0008000000000000);
+}
 // `.ftz`: a subnormal becomes the zero of its sign.
 inline float flushed(float x) {
   const std::uint32_t bits = bits_of(x);
@@ -49,10 +52,12 @@ inline constexpr Format kBfloat16{8, -126, 127};
 // says.
 double round_to(double x, Format format, Rounding rounding);
 
-// Whether `.ftz` makes zero of the exact result x of an f32 operation: rounded to the precision of f32
+// Whether `.ftz` makes zero of the exact result x of an operation: rounded to the precision of the format
 // without regard to its smallest exponent, it lies below the smallest normal number.
-inline bool is_tiny(double x, Rounding rounding) {
-  return std::abs(round_to(x, {kBinary32.precision, -1000, kBinary32.max_exponent}, rounding)) < 0x1p-126;
+inline bool is_tiny(double x, Rounding rounding, Format format = kBinary32) {
+  const double smallest = std::ldexp(1.0, format.min_exponent);
+  return std::abs(x) < smallest &&
+         std::abs(round_to(x, {format.precision, -1000, format.max_exponent}, rounding)) < smallest;
 }
 
 // Exact results in a double that cannot hold them: "rounded to odd", the last bit says that something was

@@ -140,6 +140,20 @@ void check_box(const Transfer& transfer) {
     throw Misuse(fmt::format("the shared address of the box is {:#x}, which is not a multiple of 128",
                              transfer.shared));
   }
+  if (const std::int64_t bytes = std::int64_t{transfer.coordinates[0]} * map.element_bytes; bytes % 16 != 0) {
+    throw Misuse(fmt::format(
+        "the box begins at element {} of a row, {} bytes from its start; an H200 takes multiples of "
+        "16 bytes and calls all else an illegal instruction",
+        transfer.coordinates[0], bytes));
+  }
+  for (int d = 0; d < map.rank && transfer.kind != Transfer::Kind::kLoad; ++d) {
+    if (transfer.coordinates[d] < 0) {
+      throw Misuse(fmt::format(
+          "coordinate {} of the box is {}; only loads may begin below 0, stores and reductions are "
+          "an illegal instruction on an H200",
+          d, transfer.coordinates[d]));
+    }
+  }
 }
 
 void copy_box(Cta& cta, const Transfer& transfer, std::uint32_t shared) {

@@ -7,7 +7,7 @@
 #include <cfenv>
 #include <random>
 
-#include "emulator/machine/execute/approximate.h"
+#include "emulator/machine/execute/multifunction.h"
 
 namespace flashback::emulator {
 namespace {
@@ -121,16 +121,25 @@ TEST(Real, HalvesAreFusedWithOneRounding) {
   }
 }
 
-TEST(Real, PowersOfTwoAreWithinOnePlace) {
+// Where a table of coefficients or the square would be wrong, an error of many places would show. (Bit by
+// bit, the results are compared with an H200's in tests/emulator/hardware.)
+template <class F, class Exact>
+double worst_error(double from, double to, F&& function, Exact&& exact) {
   double worst = 0;
-  for (double x = -151; x < 127.999; x += 1.0 / 8191) {
+  for (double x = from; x < to; x += (to - from) / 1e6) {
     const float rounded = float(x);
-    const double exact = std::exp2(double(rounded));
-    const double place = std::ldexp(1.0, std::max(std::ilogb(exact), -126) - 23);
-    worst = std::max(worst, std::abs(approximate_exp2(rounded) - exact) / place);
+    const double value = exact(double(rounded));
+    worst = std::max(worst, std::abs(function(rounded) - value) / std::ldexp(1.0, std::ilogb(value) - 23));
   }
-  EXPECT_LT(worst, 1.0);
-  for (int n = -149; n < 128; ++n) EXPECT_EQ(approximate_exp2(float(n)), std::ldexp(1.0f, n)) << n;
+  return worst;
+}
+TEST(Real, MultifunctionUnitIsCloseToTheFunctions) {
+  EXPECT_LT(worst_error(-125, 127.999, unit_exp2, [](double x) { return std::exp2(x); }), 2.5);
+  EXPECT_LT(worst_error(0.3, 9.0, unit_reciprocal, [](double x) { return 1 / x; }), 1);
+  EXPECT_LT(worst_error(0.3, 9.0, unit_reciprocal_root, [](double x) { return 1 / std::sqrt(x); }), 2);
+  EXPECT_LT(worst_error(0.3, 9.0, unit_root, [](double x) { return std::sqrt(x); }), 2);
+  EXPECT_LT(worst_error(2.0, 9.0, unit_logarithm, [](double x) { return std::log2(x); }), 1.5);
+  for (int n = -126; n < 128; ++n) EXPECT_EQ(unit_exp2(float(n)), std::ldexp(1.0f, n)) << n;
 }
 
 TEST(Real, TinyIsJudgedWithoutTheSmallestExponent) {

@@ -1,0 +1,245 @@
+// Boxes of tensor maps: every swizzle and element type, hanging over each side of the tensor or lying
+// outside, loaded, stored and added. The last dimension of the tensor counts the boxes, one for each CTA, so
+// that no two meet.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "tests/emulator/hardware/experiment.h"
+
+namespace flashback::emulator::testing {
+namespace {
+
+struct Shape {
+  std::string name;
+  ElementType type;
+  Swizzle swizzle;
+  std::vector<std::uint64_t> dims;  // without the last
+  std::vector<std::uint32_t> box;
+  std::vector<std::vector<std::int32_t>> at;  // where each box begins
+  const char* mode = ".tile";                 // also what is meant without it
+
+  int rank() const { return static_cast<int>(dims.size()) + 1; }
+  std::uint32_t element_bytes() const { return type == ElementType::kF32 ? 4 : 2; }
+  std::uint32_t box_bytes() const {
+    std::uint32_t bytes = element_bytes();
+    for (std::uint32_t extent : box) bytes *= extent;
+    return bytes;
+  }
+};
+
+TensorMapRequest request_of(const Shape& shape) {
+  TensorMapRequest request;
+  request.type = shape.type;
+  request.swizzle = shape.swizzle;
+  request.rank = shape.rank();
+  std::uint64_t stride = shape.element_bytes();
+  for (int d = 0; d < request.rank; ++d) {
+    const bool last = d + 1 == request.rank;
+    request.dims[d] = last ? shape.at.size() : shape.dims[static_cast<std::size_t>(d)];
+    request.box[d] = last ? 1 : shape.box[static_cast<std::size_t>(d)];
+    stride = (stride * request.dims[d] + 15) / 16 * 16;  // padded: strides are multiples of 16
+    if (!last) request.strides[d] = stride;
+  }
+  return request;
+}
+
+std::uint64_t tensor_bytes(const TensorMapRequest& request) {
+  return request.strides[request.rank - 2] * request.dims[request.rank - 1];
+}
+
+// Words that are all different, small and whole as floats.
+std::vector<std::byte> counting(std::size_t bytes, std::uint32_t first) {
+  std::vector<std::byte> memory(bytes);
+  for (std::size_t i = 0; i + 4 <= bytes; i += 4) {
+    const float value = static_cast<float>(first + i / 4);
+    std::memcpy(&memory[i], &value, 4);
+  }
+  return memory;
+}
+
+// What all kernels begin with: %s, 1024-aligned shared memory; %data, this CTA's dense box in global memory;
+// the coordinates %c0.. of its box.
+std::string prologue(const Shape& shape) {
+  std::string text = fmt::format(
+      ".version 8.8\n.target sm_90a\n.address_size 64\n.extern .shared .align 1024 .b8 dynamic[];\n"
+      ".visible .entry test(.param .align 64 .b8 p[160])\n{{\n"
+      ".reg .b32 %s, %m, %c<6>, %i, %v, %w, %cta, %tries;\n.reg .b64 %map, %data, %at, %coordinates, "
+      "%flags;\n"
+      ".reg .pred %first, %done, %more;\n"
+      "mov.b64 %map, p;\ncvta.param.u64 %map, %map;\n"
+      "ld.param.u64 %data, [p+136];\nld.param.u64 %coordinates, [p+144];\n"
+      "mov.u32 %i, %tid.x;\nsetp.eq.u32 %first, %i, 0;\nmov.u32 %cta, %ctaid.x;\n"
+      "mad.wide.u32 %data, %cta, {}, %data;\nmad.wide.u32 %coordinates, %cta, {}, %coordinates;\n"
+      "mov.u32 %s, dynamic;\nadd.u32 %m, %s, {};\n",
+      shape.box_bytes(), 4 * shape.dims.size(), shape.box_bytes());
+  for (std::size_t d = 0; d < shape.dims.size(); ++d)
+    text += fmt::format("ld.global.b32 %c{}, [%coordinates+{}];\n", d, 4 * d);
+  return text;
+}
+
+std::string coordinates(const Shape& shape) {
+  std::string list;
+  for (std::size_t d = 0; d < shape.dims.size(); ++d) list += fmt::format("%c{}, ", d);
+  return list + "%cta";
+}
+
+// The threads copy the box between shared and global memory, word by word.
+std::string copy(const Shape& shape, bool to_global) {
+  return fmt::format(
+      "shl.b32 %i, %i, 2;\nCOPY:\nsetp.ge.u32 %more, %i, {};\n@%more bra COPIED;\n"
+      "add.u32 %w, %s, %i;\ncvt.u64.u32 %at, %i;\nadd.s64 %at, %at, %data;\n{}add.u32 %i, %i, 128;\n"
+      "bra COPY;\nCOPIED:\n",
+      shape.box_bytes(),
+      to_global ? "ld.shared.b32 %v, [%w];\nst.global.b32 [%at], %v;\n"
+                : "ld.global.b32 %v, [%at];\nst.shared.b32 [%w], %v;\n");
+}
+
+// Waits for the whole box's bytes, also those out of bounds, and not for ever: a flag says whether they came.
+std::string loading(const Shape& shape) {
+  return prologue(shape) +
+         fmt::format(
+             "@%first mbarrier.init.shared::cta.b64 [%m], 1;\n@%first fence.mbarrier_init.release.cluster;\n"
+             "bar.sync 0;\n@!%first bra WAIT;\n@%first mbarrier.arrive.expect_tx.shared::cta.b64 _, [%m], "
+             "{0};\n"
+             "@%first prefetch.tensormap [%map];\n"
+             "@%first cp.async.bulk.tensor.{1}d.shared::cluster.global{3}.mbarrier::complete_tx::bytes "
+             "[%s], [%map, {{{2}}}], [%m];\nWAIT:\nmov.u32 %tries, 0;\nAGAIN:\n"
+             "mbarrier.try_wait.parity.shared::cta.b64 %done, [%m], 0;\nadd.u32 %tries, %tries, 1;\n"
+             "setp.lt.u32 %more, %tries, 100000;\n@%done bra CAME;\n@%more bra AGAIN;\nCAME:\n"
+             "mbarrier.test_wait.parity.shared::cta.b64 %done, [%m], 0;\nselp.u32 %v, 1, 0, %done;\n"
+             "ld.param.u64 %flags, [p+128];\nmad.wide.u32 %flags, %cta, 4, %flags;\n"
+             "@%first st.global.b32 [%flags], %v;\n",
+             shape.box_bytes(), shape.rank(), coordinates(shape), shape.mode) +
+         copy(shape, true) + "ret;\n}\n";
+}
+
+std::string storing(const Shape& shape, std::string_view operation) {
+  return prologue(shape) + copy(shape, false) +
+         fmt::format(
+             "fence.proxy.async.shared::cta;\nbar.sync 0;\n@!%first bra DONE;\n"
+             "{}.bulk_group [%map, {{{}}}], [%s];\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\n"
+             "DONE:\nret;\n}}\n",
+             fmt::format(fmt::runtime(operation), shape.rank(), shape.mode), coordinates(shape));
+}
+
+Buffer places(const Shape& shape) {
+  Buffer buffer{"places", {"s32", 4}, {}};
+  for (const auto& at : shape.at) {
+    const auto bytes = std::as_bytes(std::span(at));
+    buffer.initial.insert(buffer.initial.end(), bytes.begin(), bytes.end());
+  }
+  return buffer;
+}
+
+Experiment launch_of(const Shape& shape, const std::string& name, std::string module) {
+  Experiment e;
+  e.name = name + "_" + shape.name;
+  e.modules = {std::move(module)};
+  e.block.x = 32;
+  e.grid.x = static_cast<std::uint32_t>(shape.at.size());
+  e.shared_bytes = shape.box_bytes() + 16;
+  return e;
+}
+
+Experiment load_of(const Shape& shape) {
+  Experiment e = launch_of(shape, "box_load", loading(shape));
+  const TensorMapRequest request = request_of(shape);
+  e.maps = {{request, 3}};
+  const std::size_t words = shape.at.size() * shape.box_bytes() / 4;
+  e.buffers = {{"arrived", {"u32", 4}, std::vector<std::byte>(4 * shape.at.size()), shape.at.size()},
+               {"boxes", {"u32", 4}, std::vector<std::byte>(4 * words, std::byte{0xa5}), words},
+               places(shape),
+               {"tensor", {"u32", 4}, counting(tensor_bytes(request), 1)}};
+  return e;
+}
+
+Experiment store_of(const Shape& shape, const std::string& name, std::string_view operation) {
+  Experiment e = launch_of(shape, name, storing(shape, operation));
+  const TensorMapRequest request = request_of(shape);
+  e.maps = {{request, 0}};
+  const std::size_t words = tensor_bytes(request) / 4;
+  e.buffers = {{"tensor", {"u32", 4}, counting(4 * words, 1000), words},
+               {"boxes", {"u32", 4}, counting(shape.at.size() * shape.box_bytes(), 1)},
+               places(shape),
+               {"unused", {"u32", 4}, {}}};
+  return e;
+}
+
+// Rows as wide as the swizzle, at 56 places around and across the edges of a tensor of 2.5 boxes by 10 rows:
+// an H200 takes those whose first coordinate is a multiple of 16 bytes.
+std::vector<Shape> edges() {
+  std::vector<Shape> shapes;
+  const struct {
+    const char* name;
+    ElementType type;
+  } types[] = {{"bf16", ElementType::kBf16}, {"f16", ElementType::kF16}, {"f32", ElementType::kF32}};
+  const struct {
+    int bytes;
+    Swizzle swizzle;
+  } swizzles[] = {{0, Swizzle::kNone}, {32, Swizzle::k32}, {64, Swizzle::k64}, {128, Swizzle::k128}};
+  for (const auto& type : types) {
+    for (const auto& swizzle : swizzles) {
+      Shape shape{
+          fmt::format("{}_swizzle{}", type.name, swizzle.bytes), type.type, swizzle.swizzle, {}, {}, {}};
+      const int row_bytes = swizzle.bytes == 0 ? 64 : swizzle.bytes;
+      const int width = row_bytes / static_cast<int>(shape.element_bytes()), columns = 2 * width + width / 2;
+      constexpr int kRows = 10, kBoxRows = 8;
+      const int chunk = 16 / static_cast<int>(shape.element_bytes());
+      shape.dims = {static_cast<std::uint64_t>(columns), kRows};
+      shape.box = {static_cast<std::uint32_t>(width), kBoxRows};
+      for (const int x :
+           {-width, -width / 2, -chunk, 0, chunk, columns - width / 2, columns - chunk, columns}) {
+        for (const int y : {-kBoxRows, -3, 0, 1, kRows - kBoxRows, kRows - 3, kRows})
+          shape.at.push_back({x, y});
+      }
+      shapes.push_back(std::move(shape));
+    }
+  }
+  return shapes;
+}
+
+std::vector<Shape> ranks() {
+  return {{"rank2", ElementType::kF32, Swizzle::kNone, {100}, {32}, {{0}, {80}, {-4}, {68}, {100}, {-32}}},
+          {"rank4",
+           ElementType::kBf16,
+           Swizzle::k128,
+           {64, 21, 3},
+           {64, 8, 2},
+           {{0, 0, 0}, {0, 16, 1}, {0, -3, -1}, {32, 20, 2}, {0, 0, 3}},
+           ""},
+          {"rank5",
+           ElementType::kF32,
+           Swizzle::k32,
+           {8, 3, 4, 3},
+           {4, 2, 3, 2},
+           {{0, 0, 0, 0}, {4, 1, 2, -1}, {-4, 2, -2, 2}, {4, -1, 3, 1}, {4, 1, 1, 3}, {0, 2, 3, 2}}}};
+}
+
+// Without the places below 0, where only loads may begin.
+Shape above_zero(Shape shape) {
+  std::erase_if(shape.at, [](const std::vector<std::int32_t>& at) {
+    return std::any_of(at.begin(), at.end(), [](std::int32_t x) { return x < 0; });
+  });
+  return shape;
+}
+
+}  // namespace
+
+std::vector<Experiment> box_experiments() {
+  std::vector<Experiment> all;
+  std::vector<Shape> shapes = edges();
+  for (Shape& shape : ranks()) shapes.push_back(std::move(shape));
+  for (const Shape& shape : shapes) {
+    all.push_back(load_of(shape));
+    const Shape from_zero = above_zero(shape);
+    all.push_back(store_of(from_zero, "box_store", "cp.async.bulk.tensor.{}d.global.shared::cta{}"));
+    if (shape.type == ElementType::kF32)
+      all.push_back(
+          store_of(from_zero, "box_add", "cp.reduce.async.bulk.tensor.{}d.global.shared::cta.add{}"));
+  }
+  return all;
+}
+
+}  // namespace flashback::emulator::testing

@@ -1,0 +1,65 @@
+// What a kernel finds at its start: its parameters, by loads of each width, and the registers of its
+// warpgroups.
+#include <fmt/format.h>
+
+#include "tests/emulator/hardware/experiment.h"
+
+namespace flashback::emulator::testing {
+namespace {
+
+Experiment one_result(const char* name, std::string module, std::uint32_t threads) {
+  Experiment e;
+  e.name = name;
+  e.modules = {std::move(module)};
+  e.block.x = threads;
+  Buffer& buffer = e.buffers.emplace_back();
+  buffer.name = "result";
+  buffer.type = {"u32", 4};
+  buffer.compared = threads;
+  buffer.initial.assign(4 * threads, std::byte{0xa5});
+  return e;
+}
+
+constexpr std::string_view kResult =
+    "ld.param.u64 %at, [p];\nmad.wide.u32 %at, %thread, 4, %at;\nst.global.u32 [%at], %sum;\nret;\n}\n";
+
+// An address is not the same on two devices; that its parts agree is.
+Experiment parameters() {
+  std::string module =
+      ".version 8.8\n.target sm_90a\n.address_size 64\n.visible .entry test(.param .align 64 .b8 p[16])\n{\n"
+      ".reg .b64 %at, %wide;\n.reg .b32 %thread, %sum, %low, %high, %x, %y, %z, %w;\n.reg .f32 %f;\n"
+      ".reg .pred %same;\nmov.u32 %thread, %tid.x;\nmov.u32 %sum, 0;\nld.param.u64 %wide, [p];\n"
+      "mov.b64 {%low, %high}, %wide;\n";
+  const auto expect = [&](std::string_view load, std::string_view a, std::string_view b) {
+    module += fmt::format("{};\nsetp.eq.u32 %same, {}, {};\n@%same add.u32 %sum, %sum, 1;\n", load, a, b);
+  };
+  expect("ld.param.u32 %x, [p]", "%x", "%low");
+  expect("ld.param.u32 %x, [p+4]", "%x", "%high");
+  expect("ld.param.f32 %f, [p];\nmov.b32 %x, %f", "%x", "%low");
+  expect("ld.param.v2.u32 {%x, %y}, [p]", "%x", "%low");
+  expect("ld.param.v2.u32 {%x, %y}, [p]", "%y", "%high");
+  expect("ld.param.v4.u32 {%x, %y, %z, %w}, [p]", "%x", "%low");
+  expect("ld.param.v4.u32 {%x, %y, %z, %w}, [p]", "%y", "%high");
+  Experiment e = one_result("frame_parameters", module + std::string(kResult), 32);
+  e.buffers.push_back({"second", {"u32", 4}, {}});  // v4 reads two addresses
+  return e;
+}
+
+// Three warpgroups of 168 registers: one gives up what the others take.
+Experiment register_pool() {
+  std::string module =
+      ".version 8.8\n.target sm_90a\n.address_size 64\n.visible .entry test(.param .align 64 .b8 p[8])\n"
+      ".maxntid 384, 1, 1\n.minnctapersm 1\n{\n.reg .b64 %at;\n.reg .b32 %thread, %sum;\n.reg .pred %first;\n"
+      "mov.u32 %thread, %tid.x;\nsetp.lt.u32 %first, %thread, 128;\n@%first bra FEWER;\n"
+      "setmaxnreg.inc.sync.aligned.u32 232;\nmul.lo.u32 %sum, %thread, 3;\nbra STORE;\nFEWER:\n"
+      "setmaxnreg.dec.sync.aligned.u32 40;\nmul.lo.u32 %sum, %thread, 5;\nSTORE:\n";
+  return one_result("frame_registers", module + std::string(kResult), 384);
+}
+
+}  // namespace
+
+std::vector<Experiment> frame_experiments() {
+  return {parameters(), register_pool()};
+}
+
+}  // namespace flashback::emulator::testing
