@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/ptx/bulk.cuh"
+#include "kernels/ptx/mark.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/matrix.cuh"
 #include "kernels/ptx/sync.cuh"
@@ -91,6 +92,7 @@ __device__ void load(const Parameters& p, SharedMemory& sm) {
       for (int t = work.begin; t < work.end; ++t) {
         const int slot = tile_at.slot;
         const ptx::Coordinates rows = {0, t * kQueryRows, head, work.batch};
+        FLASHBACK_MARK("Q, dO");
         wait(sm.tile_empty[slot], tile_at.empty());
         arrive_and_expect(sm.tile_full[slot], kTileBytes);
         load_tensor(&sm.q[slot], &p.q, rows, sm.tile_full[slot]);
@@ -188,6 +190,7 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& 
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::uint64_t q = ptx::wgmma_operand(&sm.q[slot]), dout = ptx::wgmma_operand(&sm.dout[slot]);
   float s[32], dp[32];
+  FLASHBACK_MARK("S, dP");
   turns.take();
   // A fence before every batch, also where no register changed: without it the four warps enter the products
   // apart, and the tile takes 8 % longer.
@@ -208,6 +211,7 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& 
   ptx::wgmma_wait<1>();
   ptx::pin(s);
   turns.pass();
+  FLASHBACK_MARK("softmax");
   Fragments prob, ds;  // as A operands: a step is 16 query rows, two blocks of the accumulator
 #pragma unroll
   for (int block = 0; block < 8; ++block) {
@@ -224,6 +228,7 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& 
   rows.load(stats + kQueryRows * sizeof(float));
   ptx::wgmma_wait<0>();
   ptx::pin(dp);
+  FLASHBACK_MARK("dS");
   wait(sm.ds_empty[ds_at.slot], ds_at.empty());
   ds_row += ptx::shared_address(&sm.ds[ds_at.slot]);
 #pragma unroll
@@ -240,6 +245,7 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& 
     if (block % 2 == 1)
       ptx::store_matrix_transposed(ds_row + block / 2 * 16 * tile::kRowBytes, ds[block / 2]);
   }
+  FLASHBACK_MARK("dV");
   ptx::wgmma_fence();
 #pragma unroll
   for (int step = 0; step < 4; ++step) ptx::wgmma<kDtype, true>(item.dv, prob[step], dout + 128 * step);
@@ -247,6 +253,7 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& 
   ptx::fence_async_shared();
   __syncwarp();
   if (lane == 0) arrive(sm.ds_full[ds_at.slot]);
+  FLASHBACK_MARK("dK");
   ptx::wgmma_fence();
 #pragma unroll
   for (int step = 0; step < 4; ++step) ptx::wgmma<kDtype, true>(item.dk, ds[step], q + 128 * step);
@@ -360,6 +367,7 @@ __device__ void multiply(const Parameters& p, SharedMemory& sm) {
       const std::uint64_t ds = ptx::wgmma_operand(&sm.ds[ds_at.slot]);
       constexpr int kHalf = sizeof(sm.ds[0].half[0]) / 16;
       float dq[32];
+      FLASHBACK_MARK("dQ");
       ptx::wgmma_fence();
       ptx::wgmma_fresh<kDtype, true>(dq, ds, k);
 #pragma unroll
@@ -372,6 +380,7 @@ __device__ void multiply(const Parameters& p, SharedMemory& sm) {
       if (lane == 0) arrive(sm.ds_empty[ds_at.slot]);
       ds_at.advance();
 
+      FLASHBACK_MARK("store dQ");
       wait(sm.dq_empty[dq_at.slot], dq_at.empty());
       const std::uint32_t to = ptx::shared_address(sm.dq[dq_at.slot]) + thread * 16;
 #pragma unroll
@@ -420,6 +429,7 @@ __device__ void reduce(const Parameters& p, SharedMemory& sm, int dq_stage) {
             p.dq_accum + (static_cast<std::int64_t>(head) * p.q_tiles + work.begin) * kDqFloats;
 #pragma unroll 1
         for (; next < tiles; next += kDqStages) {
+          FLASHBACK_MARK("add dQ");
           wait(sm.dq_full[dq_stage], dq_parity);
           ptx::add_bulk(accum + next * kDqFloats, sm.dq[dq_stage], sizeof(sm.dq[dq_stage]));
           ptx::commit_bulk_group();

@@ -1,0 +1,52 @@
+// Hopper, H200.
+#pragma once
+
+#include "emulator/timing/costs.h"
+
+namespace flashback::emulator::timing {
+
+inline constexpr Constant kSm90[] = {
+    {"fma", &Costs::fma, 1, 1, 1, false, "128 fp32 lanes a clock"},
+    {"fma2", &Costs::fma2, 2, 2, 2, false, "no f32x2"},
+    {"integer", &Costs::integer, 2, 2, 2, false, "64 lanes a clock"},
+    {"alu", &Costs::alu, 2, 2, 2, false, "64 lanes a clock"},
+    {"special", &Costs::special, 8, 8, 8, false, "16 a clock, vendor"},
+    {"convert", &Costs::convert, 2, 2, 8, true, "cvt.rn.bf16x2.f32: not published"},
+    {"transferred", &Costs::transferred, 2, 2, 4, false, "one load/store instruction in 2 clocks and a sub-partition"},
+    {"arithmetic_latency", &Costs::arithmetic_latency, 4, 4, 5, false, "4 measured"},
+    {"special_latency", &Costs::special_latency, 16, 20, 32, false, "unknown"},
+    {"shared_ports", &Costs::shared_ports, 1, 1, 2, true,
+     "counters of the H200: data pipe 65 to 75 % of the time, and less of it is faster"},
+    {"shared_bytes", &Costs::shared_bytes, 128, 128, 128, false, "128 a clock"},
+    {"register_bytes", &Costs::register_bytes, 128, 128, 512, false,
+     "H200: a broadcast LDS.128 costs what 512 bytes of registers do, inferred from counters"},
+    {"shared_latency", &Costs::shared_latency, 24, 30, 33, false, "29 to 33 measured"},
+    {"fence", &Costs::fence, 6, 30, 100, false, "fence.proxy.async: unknown"},
+    {"warp_sync", &Costs::warp_sync, 2, 6, 20, false, "unknown"},
+    {"global_latency", &Costs::global_latency, 200, 260, 270, false, "L2 hit 200 to 270"},
+    {"barrier", &Costs::barrier, 9, 22, 44, false, "as B200"},
+    {"barrier_warp", &Costs::barrier_warp, 2, 2, 2, false, "as B200"},
+    {"arrive", &Costs::arrive, 25, 50, 70, false, "as B200"},
+    {"wake", &Costs::wake, 10, 30, 45, false, "as B200"},
+    {"ask", &Costs::ask, 15, 25, 40, false, "as B200"},
+    {"product_issue", &Costs::product_issue, 10, 20, 40, false, "unknown"},
+    {"commit", &Costs::commit, 0, 0, 0, false, "no tcgen05"},
+    {"product_floor", &Costs::product_floor, 32, 32, 32, false, "m64n64k16: N/2"},
+    {"group_end", &Costs::group_end, 20, 40, 60, false, "unknown"},
+    {"tensor_read_bytes", &Costs::tensor_read_bytes, 1, 1, 1, false, "no tensor memory"},
+    {"tensor_write_bytes", &Costs::tensor_write_bytes, 1, 1, 1, false, "no tensor memory"},
+    {"tensor_load_latency", &Costs::tensor_load_latency, 0, 0, 0, false, "no tensor memory"},
+    {"tensor_store_latency", &Costs::tensor_store_latency, 0, 0, 0, false, "no tensor memory"},
+    {"copy_latency", &Costs::copy_latency, 600, 700, 1400, true, "600 to 700 unloaded, L2 hit"},
+    {"small_copy_latency", &Costs::small_copy_latency, 500, 600, 1200, false, "the same"},
+    {"copy_bytes", &Costs::copy_bytes, 25, 32, 64, false, "5.5 to 9 TB/s of L2"},
+    {"reduce_bytes", &Costs::reduce_bytes, 15, 15.2, 16, false,
+     "3970 GB/s alone over 132 SMs at 1.98 GHz: measured, H200, this project's prototype"},
+    {"reduce_latency", &Costs::reduce_latency, 150, 300, 1000, false, "unknown"},
+    {"launch", &Costs::launch, 1000, 1500, 3000, false, "unknown"},
+    {"multiprocessors", &Costs::multiprocessors, 132, 132, 132, false, "vendor"},
+    {"gigahertz", &Costs::gigahertz, 1.41, 1.53, 1.98, false, "power-limited: 1.41 to 1.78 under this load"},
+    {"memory_terabytes", &Costs::memory_terabytes, 4.0, 4.2, 4.4, false, "4.0 to 4.4 measured"},
+};
+
+}  // namespace flashback::emulator::timing
