@@ -20,14 +20,19 @@ constexpr int kTile = 128;
 
 // One head of `rows` by `keys`. out is dout and lse the logarithm of the row count: nothing waits for values.
 program::DeviceInputs inputs_of(const Problem& problem) {
-  const reference::Inputs inputs = reference::make_inputs(reference::Data::kNormal, problem.shape, problem.dtype,
-                                                          effective_scale(problem), 0);
+  const reference::Inputs inputs = reference::make_inputs(reference::Data::kNormal, problem.shape,
+                                                          problem.dtype, effective_scale(problem), 0);
   const auto bits = [&](const std::vector<float>& values) {
     return reference::to_bits(problem.dtype, values);
   };
   const auto rows = static_cast<std::size_t>(problem.shape.seqlen_q);
-  return {bits(inputs.q),    bits(inputs.k),    bits(inputs.v),
-          bits(inputs.dout), bits(inputs.dout), std::vector<float>(rows, std::log(static_cast<float>(rows)))};
+  return {bits(inputs.q),
+          bits(inputs.k),
+          bits(inputs.v),
+          bits(inputs.dout),
+          bits(inputs.dout),
+          std::vector<float>(rows * static_cast<std::size_t>(problem.shape.heads),
+                             std::log(static_cast<float>(rows)))};
 }
 
 std::vector<timing::Recording> run(Arch arch, const Problem& problem, const std::set<std::uint64_t>& ctas) {
@@ -46,10 +51,11 @@ std::vector<timing::Recording> run(Arch arch, const Problem& problem, const std:
 Recordings record(Arch arch, const Problem& problem, std::span<const int> trip_counts) {
   Recordings recordings;
   Problem small = problem;
+  const std::int64_t group = problem.shape.heads / problem.shape.kv_heads;
   if (problem.mask == Mask::kCausal && arch == Arch::kSm100) {
     // The tile of keys k of n meets n - k tiles of rows, and is the k-th CTA.
     const int most = *std::max_element(trip_counts.begin(), trip_counts.end());
-    small.shape = {.seqlen_q = kTile * most, .seqlen_k = kTile * most};
+    small.shape = {.heads = group, .seqlen_q = kTile * most, .seqlen_k = kTile * most};
     std::set<std::uint64_t> ctas;
     for (int trips : trip_counts) ctas.insert(static_cast<std::uint64_t>(most - trips));
     for (timing::Recording& recording : run(arch, small, ctas)) {
@@ -59,7 +65,7 @@ Recordings record(Arch arch, const Problem& problem, std::span<const int> trip_c
     return recordings;
   }
   for (int trips : trip_counts) {
-    small.shape = {.seqlen_q = kTile * trips, .seqlen_k = kTile};
+    small.shape = {.heads = group, .seqlen_q = kTile * trips, .seqlen_k = kTile};
     std::vector<timing::Recording> one = run(arch, small, {0});
     if (one.size() != 1) throw program::Failure(program::kInternal, "the recorded launch has no first CTA");
     recordings.emplace(trips, std::move(one.front()));

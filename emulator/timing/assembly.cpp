@@ -1,5 +1,5 @@
-// The assembler moves instructions, within a stretch of straight code, so that a warp seldom waits for its own
-// results: loads go up, what needs them goes down. PTX has the order of the source, and a warp issues in
+// The assembler moves instructions, within a stretch of straight code, so that a warp seldom waits for its
+// own results: loads go up, what needs them goes down. PTX has the order of the source, and a warp issues in
 // order; played as it stands a loop would wait where the real one does not. So each stretch is scheduled here
 // as list schedulers do it: whoever can start first does, and among equals the one with the longest way to
 // the end of the stretch.

@@ -15,8 +15,8 @@ struct Costs {
   double arithmetic_latency, special_latency;
 
   // Shared memory. Ports: 1, all traffic queues for one; 2, operands of the tensor core have their own.
-  double shared_ports, shared_bytes;       // bytes a cycle of a port
-  double register_bytes;                   // a cycle, between shared memory and registers
+  double shared_ports, shared_bytes;  // bytes a cycle of a port
+  double register_bytes;              // a cycle, between shared memory and registers
   double shared_latency, fence, warp_sync;
   double global_latency;
 

@@ -281,7 +281,8 @@ void Recorder::note(Open& open, const Warp& warp, const Step& step, LaneMask mas
       break;
     case Action::kProduct: {
       const std::uint32_t instruction = word(step.c, lane);
-      event.a = Product{(instruction >> 24 & 31) * 16, (instruction >> 17 & 63) * 8, is_wide(step.a)}.packed();
+      event.a =
+          Product{(instruction >> 24 & 31) * 16, (instruction >> 17 & 63) * 8, is_wide(step.a)}.packed();
       event.b = word(step.d, lane) & 0xffff;
       break;
     }

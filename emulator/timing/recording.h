@@ -75,7 +75,7 @@ struct Stream {
 
 struct Recording {
   std::shared_ptr<const Kernel> kernel;
-  std::uint64_t cta = 0;        // in start order
+  std::uint64_t cta = 0;  // in start order
   std::vector<Stream> warps;
   std::uint32_t mbarriers = 0;  // Event::a counts them from 0
 };

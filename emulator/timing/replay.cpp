@@ -12,9 +12,9 @@ namespace flashback::emulator::timing {
 namespace {
 
 constexpr int kPartitions = 4;
-constexpr double kPieceBytes = 2048;   // of a bulk copy, and of an operand: 16 cycles of a port
-constexpr double kSmallCopy = 4096;    // bulk copies up to here have the latency of small ones
-constexpr double kPortCycle = 128;     // bytes
+constexpr double kPieceBytes = 2048;  // of a bulk copy, and of an operand: 16 cycles of a port
+constexpr double kSmallCopy = 4096;   // bulk copies up to here have the latency of small ones
+constexpr double kPortCycle = 128;    // bytes
 
 class Replay {
  public:
@@ -29,8 +29,8 @@ class Replay {
       push(0, Item::kWarp, static_cast<std::uint32_t>(w));
     }
     live_warps_ = static_cast<std::uint32_t>(warps_.size());
-    intervals_ = {0,           costs.fma,     costs.fma2,    costs.integer,
-                  costs.alu,   costs.special, costs.convert, costs.transferred};
+    intervals_ = {0,         costs.fma,     costs.fma2,    costs.integer,
+                  costs.alu, costs.special, costs.convert, costs.transferred};
   }
 
   Outcome run() {
@@ -79,8 +79,8 @@ class Replay {
     std::vector<double> done;  // of each event: when its result may be used
     double stored = 0, tensor_loaded = 0, tensor_stored = 0;
     OutgoingGroups outgoing;
-    std::uint32_t products = 0;               // wgmma issued
-    std::vector<std::uint32_t> group_ends;    // products issued when a group was committed
+    std::uint32_t products = 0;             // wgmma issued
+    std::vector<std::uint32_t> group_ends;  // products issued when a group was committed
     std::uint16_t section = 0;
     double section_began = 0, wait_began = -1;
     bool finished = false;
@@ -95,8 +95,8 @@ class Replay {
     std::uint32_t done = 0;
   };
 
-  void push(double time, Item::Kind kind, std::uint32_t index, std::uint32_t amount = 0, std::int32_t bytes = 0,
-            Actor actor = {}) {
+  void push(double time, Item::Kind kind, std::uint32_t index, std::uint32_t amount = 0,
+            std::int32_t bytes = 0, Actor actor = {}) {
     agenda_.push({time, order_++, kind, index, amount, bytes, actor});
   }
   Server& shared_port() { return shared_; }
@@ -159,8 +159,8 @@ class Replay {
         return true;
       case Action::kSharedLoad:
       case Action::kSharedStore: {
-        const double cycles = std::max<double>(event.a * (kPortCycle / costs_.shared_bytes),
-                                               event.b / costs_.register_bytes);
+        const double cycles =
+            std::max<double>(event.a * (kPortCycle / costs_.shared_bytes), event.b / costs_.register_bytes);
         const double end = shared_port().reserve(now + 1, cycles) + cycles;
         done = end + costs_.shared_latency;
         if (action == Action::kSharedStore) warp.stored = end;
@@ -216,7 +216,8 @@ class Replay {
         warp.ready = std::max(now, warp.tensor_stored);
         return true;
       case Action::kProduct:
-        queue_tensor(0, {now + costs_.product_issue, Product::unpacked(event.a), false, 0, on_tensor_core(actor)});
+        queue_tensor(
+            0, {now + costs_.product_issue, Product::unpacked(event.a), false, 0, on_tensor_core(actor)});
         return true;
       case Action::kCommit:
         queue_tensor(0, {now + costs_.product_issue, {}, true, event.a, on_tensor_core(actor)});
@@ -226,8 +227,8 @@ class Replay {
         const std::uint32_t n = warp.products++;
         if (group.issued.size() <= n) group.issued.resize(n + 1);
         if (++group.issued[n] == 4) {
-          queue_tensor(1 + w / 4,
-                       {now + costs_.product_issue, Product::unpacked(event.a), false, 0, on_tensor_core(actor)});
+          queue_tensor(1 + w / 4, {now + costs_.product_issue, Product::unpacked(event.a), false, 0,
+                                   on_tensor_core(actor)});
         }
         return true;
       }
@@ -274,11 +275,8 @@ class Replay {
     Warp& warp = warps_[w];
     warp.parked = Warp::Parked::kNo;
     if (timeline_ && at > warp.wait_began) {
-      timeline_->spans.push_back({{Agent::kWarp, static_cast<std::uint16_t>(w), warp.section},
-                                  warp.wait_began,
-                                  at,
-                                  true,
-                                  by});
+      timeline_->spans.push_back(
+          {{Agent::kWarp, static_cast<std::uint16_t>(w), warp.section}, warp.wait_began, at, true, by});
     }
     warp.ready = std::max(warp.ready, at);
     push(warp.ready, Item::kWarp, w);
@@ -502,8 +500,9 @@ class Replay {
       if (warps_[w].finished) continue;
       const std::size_t at = warps_[w].next - 1;
       const std::uint32_t step = recording_.warps[w].events[at].step;
-      outcome_.error += fmt::format("{}warp {} waits for ever at PTX line {} `{}`", outcome_.error.empty() ? "" : "; ",
-                                    w, kernel_.lines[step], kernel_.opcodes[step]);
+      outcome_.error +=
+          fmt::format("{}warp {} waits for ever at PTX line {} `{}`", outcome_.error.empty() ? "" : "; ", w,
+                      kernel_.lines[step], kernel_.opcodes[step]);
     }
     Busy& busy = outcome_.busy;
     for (int p = 0; p < kPartitions; ++p) {
@@ -511,7 +510,8 @@ class Replay {
       for (Pipe pipe : {Pipe::kFma, Pipe::kFma2, Pipe::kInteger}) {
         busy.fma += pipes_[p][static_cast<int>(pipe)].busy() / kPartitions;
       }
-      for (Pipe pipe : {Pipe::kAlu, Pipe::kConvert}) busy.alu += pipes_[p][static_cast<int>(pipe)].busy() / kPartitions;
+      for (Pipe pipe : {Pipe::kAlu, Pipe::kConvert})
+        busy.alu += pipes_[p][static_cast<int>(pipe)].busy() / kPartitions;
       busy.special += pipes_[p][static_cast<int>(Pipe::kSpecial)].busy() / kPartitions;
       busy.tensor_read += tensor_read_[p].busy() / kPartitions;
       busy.tensor_write += tensor_write_[p].busy() / kPartitions;

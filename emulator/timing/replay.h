@@ -1,8 +1,8 @@
 // A recording under a cost table: when everything happens on one SM that runs this CTA alone.
 //
-// Warps issue in order, one instruction a cycle and sub-partition (warp % 4), when what they read is there and
-// the pipe is free. Every unit serves first come, first served. Asynchronous work goes its way and completes
-// mbarriers and groups as the machine's does; only here each step has a time.
+// Warps issue in order, one instruction a cycle and sub-partition (warp % 4), when what they read is there
+// and the pipe is free. Every unit serves first come, first served. Asynchronous work goes its way and
+// completes mbarriers and groups as the machine's does; only here each step has a time.
 #pragma once
 
 #include <string>
