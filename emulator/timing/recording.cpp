@@ -10,7 +10,6 @@
 #include <unordered_map>
 
 #include "emulator/machine/cta.h"
-#include "emulator/machine/units/tensor_map.h"
 #include "emulator/timing/assembly.h"
 
 namespace flashback::emulator::timing {
@@ -18,64 +17,25 @@ namespace {
 
 constexpr int kLanes = 32, kBanks = 32;
 
-template <class F>
-void each_lane(LaneMask mask, F&& f) {
-  for (; mask != 0; mask &= mask - 1) f(std::countr_zero(mask));
-}
-
-int first_lane(LaneMask mask) {
-  return std::countr_zero(mask);
-}
-
-// Digits behind `what` in the opcode: 4 of ".v4", 32 of ".x32".
-std::uint32_t number_behind(std::string_view opcode, std::string_view what, std::uint32_t otherwise) {
-  const std::size_t at = opcode.find(what);
-  if (at == std::string_view::npos) return otherwise;
-  std::uint32_t number = 0;
-  for (std::size_t i = at + what.size(); i < opcode.size() && opcode[i] >= '0' && opcode[i] <= '9'; ++i) {
-    number = 10 * number + static_cast<std::uint32_t>(opcode[i] - '0');
-  }
-  return number == 0 ? otherwise : number;
-}
-
-// Bytes of the type that ends an opcode: "ld.shared.v2.b64" has 8.
-std::uint32_t type_bytes(std::string_view opcode) {
-  const std::string_view type = opcode.substr(opcode.rfind('.') + 2);
-  std::uint32_t bits = 0;
-  for (char c : type) {
-    if (c < '0' || c > '9') break;
-    bits = 10 * bits + static_cast<std::uint32_t>(c - '0');
-  }
-  return std::max(bits / 8, 1u);
-}
-
-// Cycles in which the banks serve the lanes: lanes that fit into 128 bytes go together, the same word of a
-// bank is read once, different ones one after the other.
-std::uint32_t bank_cycles(const std::array<std::uint64_t, kLanes>& addresses, LaneMask mask,
-                          std::uint32_t bytes) {
+// Cycles in which the banks serve the lanes: as many lanes together as make 128 bytes, the same word once for
+// all of them, different words of a bank one after the other.
+std::uint32_t bank_cycles(const std::uint64_t* addresses, LaneMask lanes, std::uint32_t bytes) {
   const int together = bytes <= 4 ? kLanes : bytes == 8 ? kLanes / 2 : kLanes / 4;
   std::uint32_t cycles = 0;
-  std::array<std::vector<std::uint64_t>, kBanks> words;
-  std::vector<std::uint64_t> seen_groups;
+  std::vector<std::uint64_t> before;
   for (int first = 0; first < kLanes; first += together) {
-    for (auto& bank : words) bank.clear();
+    std::vector<std::uint64_t> words;
     for (int l = first; l < first + together; ++l) {
-      if (!(mask >> l & 1)) continue;
-      for (std::uint64_t word = addresses[l] / 4; word < (addresses[l] + std::max(bytes, 4u)) / 4; ++word) {
-        auto& bank = words[word % kBanks];
-        if (std::find(bank.begin(), bank.end(), word) == bank.end()) bank.push_back(word);
-      }
+      if (!(lanes >> l & 1)) continue;
+      for (std::uint32_t b = 0; b < std::max(bytes, 4u); b += 4) words.push_back((addresses[l] + b) / 4);
     }
-    std::size_t worst = 0;
-    for (const auto& bank : words) worst = std::max(worst, bank.size());
-    if (worst == 0) continue;
-    // Lanes that all read what the lanes before them read cost nothing.
-    const std::uint64_t key = addresses[first_lane(mask >> first) + first];
-    bool broadcast = worst == 1;
-    for (int l = first; l < first + together; ++l) broadcast &= !(mask >> l & 1) || addresses[l] == key;
-    if (broadcast && std::find(seen_groups.begin(), seen_groups.end(), key) != seen_groups.end()) continue;
-    if (broadcast) seen_groups.push_back(key);
-    cycles += static_cast<std::uint32_t>(worst);
+    std::sort(words.begin(), words.end());
+    words.erase(std::unique(words.begin(), words.end()), words.end());
+    if (words.empty() || words == before) continue;  // a broadcast serves all
+    std::array<std::uint32_t, kBanks> of_bank{};
+    for (std::uint64_t word : words) ++of_bank[word % kBanks];
+    cycles += *std::max_element(of_bank.begin(), of_bank.end());
+    before = std::move(words);
   }
   return std::max(cycles, 1u);
 }
@@ -180,6 +140,13 @@ void Recorder::launch_began(const Program& program) {
   program_ = &program;
   try {
     kernel_ = assemble(program);
+    a_in_shared_.assign(program.code.size(), false);
+    for (std::size_t i = 0; i < program.code.size(); ++i) {
+      for (std::uint32_t a = program.access_begin[i]; a < program.access_begin[i + 1]; ++a) {
+        const Program::Access& access = program.accesses[a];
+        if (access.slot == program.code[i].a && access.bytes == 8) a_in_shared_[i] = true;
+      }
+    }
   } catch (const std::invalid_argument& no_cost) {
     throw Fault(fmt::format("{} (entry {})", no_cost.what(), program.name));
   }
@@ -193,13 +160,32 @@ void Recorder::cta_began(const Cta& cta) {
   open_.push_back(std::move(open));
 }
 
+void Recorder::accessed(const Warp&, const Step&, const LaneAccess& access) {
+  if (open_.empty()) return;
+  effects_.accesses.push_back(access);
+  effects_.addresses.insert(effects_.addresses.end(), access.addresses, access.addresses + kLanes);
+}
+
+void Recorder::issued(const Operation& operation) {
+  if (!open_.empty()) effects_.operations.push_back(operation);
+}
+
+void Recorder::mbarrier(const MbarrierEvent& event) {
+  if (!open_.empty() && event.operation == 0) effects_.arrivals.push_back(event);
+}
+
 void Recorder::executed(const Warp& warp, const Step& step, LaneMask mask) {
-  if (!program_) return;
+  if (open_.empty()) return;
   for (const auto& open : open_) {
-    if (open->cta != &warp.cta()) continue;
-    note(*open, warp, step, mask, static_cast<std::uint32_t>(&step - program_->code.data()));
-    return;
+    if (open->cta == &warp.cta()) {
+      note(*open, warp, step, mask, static_cast<std::uint32_t>(&step - program_->code.data()));
+      break;
+    }
   }
+  effects_.accesses.clear();
+  effects_.addresses.clear();
+  effects_.operations.clear();
+  effects_.arrivals.clear();
 }
 
 void Recorder::note(Open& open, const Warp& warp, const Step& step, LaneMask mask, std::uint32_t index) {
@@ -208,113 +194,72 @@ void Recorder::note(Open& open, const Warp& warp, const Step& step, LaneMask mas
   Event event;
   event.step = index;
   event.section = state.section;
-
-  const std::string_view opcode = kernel_->opcodes[index];
-  const int lane = first_lane(mask);
-  const auto word = [&](Slot slot, int l) { return slot == kNone ? 0u : warp.lanes<std::uint32_t>(slot)[l]; };
-  const auto wide = [&](Slot slot, int l) { return warp.lanes<std::uint64_t>(slot)[l]; };
-  const auto is_wide = [&](Slot slot) {
-    for (std::uint32_t a = program_->access_begin[index]; a < program_->access_begin[index + 1]; ++a) {
-      if (program_->accesses[a].slot == slot) return program_->accesses[a].bytes == 8;
+  const int lane = std::countr_zero(mask);
+  const auto word = [&](Slot slot) { return slot == kNone ? 0u : warp.lanes<std::uint32_t>(slot)[lane]; };
+  // An instruction that lanes execute for several mbarriers stands for one event each.
+  const auto each_arrival = [&](MbarrierEvent::Kind kind) {
+    for (const MbarrierEvent& arrival : effects_.arrivals) {
+      if (arrival.kind != kind || arrival.warp != &warp) continue;
+      event.a = open.mbarrier(arrival.address);
+      event.b = kind == MbarrierEvent::Kind::kWait ? arrival.parity : arrival.amount;
+      state.events.push_back(event);
     }
-    return false;  // a preset: the address of a shared variable
   };
-  const auto address = [&](Slot slot, std::int64_t displacement, int l) {
-    return (is_wide(slot) ? wide(slot, l) : word(slot, l)) + static_cast<std::uint64_t>(displacement);
-  };
-  // An instruction that lanes execute for different mbarriers stands for one event each.
-  const auto each_mbarrier = [&](auto&& amount_of) {
-    std::map<std::uint32_t, std::uint32_t> amounts;
-    each_lane(mask, [&](int l) {
-      amounts[static_cast<std::uint32_t>(address(step.a, step.immediate, l))] += amount_of(l);
-    });
-    for (const auto& [at, amount] : amounts) {
-      event.a = open.mbarrier(at);
-      event.b = amount;
+  const auto each_operation = [&](bool has_mbarrier) {
+    for (const Operation& operation : effects_.operations) {
+      if (operation.warp != &warp) continue;
+      event.a = has_mbarrier ? open.mbarrier(operation.mbarrier) : 0;
+      event.b = operation.bytes;
       state.events.push_back(event);
     }
   };
 
   switch (kernel_->steps[index].action) {
     case Action::kSharedLoad:
-    case Action::kSharedStore: {
-      const bool matrix = opcode.starts_with("ldmatrix") || opcode.starts_with("stmatrix");
-      const std::uint32_t count = matrix ? number_behind(opcode, ".x", 1) : number_behind(opcode, ".v", 1);
-      const std::uint32_t bytes = matrix ? 16 : count * type_bytes(opcode);
-      std::array<std::uint64_t, kLanes> addresses{};
-      const LaneMask taking = matrix && count < 4 ? (LaneMask{1} << 8 * count) - 1 : mask;
-      each_lane(taking, [&](int l) { addresses[l] = address(step.a, step.immediate, l); });
-      event.a = bank_cycles(addresses, taking, bytes);
-      event.b = matrix ? count * 128 : bytes * static_cast<std::uint32_t>(std::popcount(mask));
-      state.events.push_back(event);
-      return;
-    }
+    case Action::kSharedStore:
     case Action::kGlobalLoad:
-    case Action::kGlobalStore: {
-      event.b = number_behind(opcode, ".v", 1) * type_bytes(opcode) *
-                static_cast<std::uint32_t>(std::popcount(mask));
-      event.a = (event.b + 31) / 32;
-      state.events.push_back(event);
-      return;
-    }
+    case Action::kGlobalStore:
+      for (std::size_t i = 0; i < effects_.accesses.size(); ++i) {
+        const LaneAccess& access = effects_.accesses[i];
+        const std::uint64_t* const addresses = effects_.addresses.data() + kLanes * i;
+        event.a += access.owner ? bank_cycles(addresses, access.lanes, access.bytes) : 0;
+        event.b += access.bytes * static_cast<std::uint32_t>(std::popcount(access.lanes));
+      }
+      break;
     case Action::kBarrier:
     case Action::kBarrierArrive:
-      event.a = word(step.a, lane);
-      event.b = word(step.b, lane);
+      event.a = word(step.a);
+      event.b = word(step.b);
       break;
     case Action::kPhaseInit:
-      each_mbarrier([&](int l) { return word(step.b, l); });
-      return;
+      return each_arrival(MbarrierEvent::Kind::kInit);
     case Action::kPhaseArrive:
-      each_mbarrier([&](int l) { return step.b == kNone ? 1u : word(step.b, l); });
-      return;
+      return each_arrival(MbarrierEvent::Kind::kArrive);
     case Action::kPhaseExpect:
-      each_mbarrier([&](int l) { return word(step.b, l); });
-      return;
+      return each_arrival(MbarrierEvent::Kind::kExpect);
     case Action::kPhaseWait:
-      event.a = open.mbarrier(static_cast<std::uint32_t>(address(step.a, step.immediate, lane)));
-      event.b = word(step.b, lane) & 1;
-      break;
+      return each_arrival(MbarrierEvent::Kind::kWait);
     case Action::kTensorLoad:
     case Action::kTensorStore:
       event.b = step.list_size;
       break;
     case Action::kProduct: {
-      const std::uint32_t instruction = word(step.c, lane);
-      event.a =
-          Product{(instruction >> 24 & 31) * 16, (instruction >> 17 & 63) * 8, is_wide(step.a)}.packed();
-      event.b = word(step.d, lane) & 0xffff;
+      const std::uint32_t instruction = word(step.c);
+      event.a = Product{(instruction >> 24 & 31) * 16, (instruction >> 17 & 63) * 8, a_in_shared_[index]}.packed();
+      event.b = word(step.d) & 0xffff;
       break;
     }
-    case Action::kCommit:
-      event.a = open.mbarrier(static_cast<std::uint32_t>(address(step.a, step.immediate, lane)));
-      break;
     case Action::kGroupProduct: {
       const WarpProductShape shape = WarpProductShape::of(step);
       event.a = Product{64, static_cast<std::uint32_t>(shape.n), !shape.a_in_registers}.packed();
       break;
     }
-    case Action::kCopyIn: {
-      const bool tiled = opcode.starts_with("cp.async.bulk.tensor");
-      each_lane(mask, [&](int l) {
-        event.a = open.mbarrier(word(tiled ? step.b : step.c, l));
-        event.b = tiled ? reinterpret_cast<const TensorMap*>(wide(step.a, l))->box_bytes() : word(step.b, l);
-        state.events.push_back(event);
-      });
-      return;
-    }
+    case Action::kCommit:
+    case Action::kCopyIn:
+      return each_operation(true);
     case Action::kCopyOut:
-    case Action::kReduceOut: {
-      const bool tiled = opcode.find(".bulk.tensor") != std::string_view::npos;
-      each_lane(mask, [&](int l) {
-        event.b = tiled ? reinterpret_cast<const TensorMap*>(wide(step.d, l) +
-                                                             static_cast<std::uint64_t>(step.immediate))
-                              ->box_bytes()
-                        : word(step.b, l);
-        state.events.push_back(event);
-      });
-      return;
-    }
+    case Action::kReduceOut:
+      return each_operation(false);
     case Action::kCopyWait:
     case Action::kCopyWaitRead:
     case Action::kGroupWait:

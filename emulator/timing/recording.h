@@ -90,19 +90,33 @@ class Recorder final : public Observer {
   void launch_began(const Program& program) override;
   void cta_began(const Cta& cta) override;
   void executed(const Warp& warp, const Step& step, LaneMask mask) override;
+  void accessed(const Warp& warp, const Step& step, const LaneAccess& access) override;
+  void accessed(const OperationAccess&) override {}
+  void accessed(const ColumnAccess&) override {}
+  void issued(const Operation& operation) override;
+  void mbarrier(const MbarrierEvent& event) override;
   void cta_ended(const Cta& cta) override;
 
   std::vector<Recording> take() { return std::move(recordings_); }
 
  private:
   struct Open;
+  // What the instruction that is about to be reported has caused.
+  struct Effects {
+    std::vector<LaneAccess> accesses;  // `addresses` are copied to `addresses` below
+    std::vector<std::uint64_t> addresses;
+    std::vector<Operation> operations;
+    std::vector<MbarrierEvent> arrivals;
+  };
   void note(Open& open, const Warp& warp, const Step& step, LaneMask mask, std::uint32_t index);
 
   std::string entry_prefix_;
   std::function<bool(std::uint64_t)> wants_;
   const Program* program_ = nullptr;  // while its launch runs and is recorded
   std::shared_ptr<const Kernel> kernel_;
+  std::vector<bool> a_in_shared_;  // of each step: a product whose A is a descriptor
   std::vector<std::unique_ptr<Open>> open_;
+  Effects effects_;
   std::vector<Recording> recordings_;
 };
 
