@@ -117,6 +117,20 @@ std::vector<Costs> settings_for(bool with_intervals) {
 
 }  // namespace
 
+std::string_view name(Suite suite) {
+  switch (suite) {
+    case Suite::kEmulator:
+      return "emulator";
+    case Suite::kAblation:
+      return "ablation";
+    case Suite::kHeadline:
+      return "headline";
+    case Suite::kSweep:
+      return "sweep";
+  }
+  return "";
+}
+
 SuiteResult predict_headline(bool with_intervals, const std::function<void(const std::string&)>& began) {
   struct Published {
     Case c;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attention/problem.h"
@@ -31,6 +32,7 @@ struct Row {
 };
 
 enum class Suite { kEmulator, kAblation, kHeadline, kSweep };
+std::string_view name(Suite suite);  // emulator | ablation | headline | sweep
 
 struct SuiteResult {
   std::vector<Row> rows;

@@ -245,7 +245,8 @@ void Recorder::note(Open& open, const Warp& warp, const Step& step, LaneMask mas
       break;
     case Action::kProduct: {
       const std::uint32_t instruction = word(step.c);
-      event.a = Product{(instruction >> 24 & 31) * 16, (instruction >> 17 & 63) * 8, a_in_shared_[index]}.packed();
+      event.a =
+          Product{(instruction >> 24 & 31) * 16, (instruction >> 17 & 63) * 8, a_in_shared_[index]}.packed();
       event.b = word(step.d) & 0xffff;
       break;
     }
