@@ -43,6 +43,7 @@ std::vector<timing::Recording> run(Arch arch, const Problem& problem, const std:
   options.observer = &recorder;
   const std::unique_ptr<Workbench> workbench = emulator::make_workbench(options);
   program::run_on(*workbench, true, problem, inputs_of(problem));
+  if (!recorder.error().empty()) throw program::Failure(program::kInternal, recorder.error());
   return recorder.take();
 }
 

@@ -102,9 +102,13 @@ Stream order_and_link(const std::vector<Event>& events, const Kernel& kernel, co
     }
   }
 
+  // Sections begin where they do in the text, whichever instructions have come before them: as many as there.
+  std::vector<std::uint32_t> in_text = order;
+  std::sort(in_text.begin(), in_text.end());
   Stream stream;
   for (std::uint32_t i = 0; i < order.size(); ++i) {
     Event event = events[order[i]];
+    event.section = events[in_text[i]].section;
     event.waits_begin = static_cast<std::uint32_t>(stream.waits.size());
     event.waits_count = static_cast<std::uint16_t>(waits[i].size());
     stream.waits.insert(stream.waits.end(), waits[i].begin(), waits[i].end());
@@ -148,7 +152,8 @@ void Recorder::launch_began(const Program& program) {
       }
     }
   } catch (const std::invalid_argument& no_cost) {
-    throw Fault(fmt::format("{} (entry {})", no_cost.what(), program.name));
+    error_ = fmt::format("{} (entry {})", no_cost.what(), program.name);
+    program_ = nullptr;
   }
 }
 

@@ -80,7 +80,7 @@ struct Recording {
   std::uint32_t mbarriers = 0;  // Event::a counts them from 0
 };
 
-// Records the CTAs of a launch that `wants` asks for. Throws Fault where an opcode has no cost.
+// Records the CTAs of a launch that `wants` asks for.
 class Recorder final : public Observer {
  public:
   // The main kernel among a pass's launches is told by the start of its name.
@@ -98,6 +98,8 @@ class Recorder final : public Observer {
   void cta_ended(const Cta& cta) override;
 
   std::vector<Recording> take() { return std::move(recordings_); }
+  // Not empty where the program has an opcode without a cost; then nothing is recorded.
+  const std::string& error() const { return error_; }
 
  private:
   struct Open;
@@ -117,6 +119,7 @@ class Recorder final : public Observer {
   std::vector<bool> a_in_shared_;  // of each step: a product whose A is a descriptor
   std::vector<std::unique_ptr<Open>> open_;
   Effects effects_;
+  std::string error_;
   std::vector<Recording> recordings_;
 };
 

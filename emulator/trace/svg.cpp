@@ -10,11 +10,13 @@ namespace flashback::emulator::trace {
 namespace {
 
 // Pixels.
-constexpr double kLeft = 110, kRight = 20, kPlot = 1270, kTop = 64, kUnitLane = 30, kWarpLane = 22, kGap = 4;
+constexpr double kLeft = 110, kRight = 20, kPlot = 1270, kTop = 64, kUnitLane = 30, kUnitRow = 14,
+                 kWarpLane = 22, kGap = 4;
 constexpr double kPanelHead = 44, kPanelFoot = 46, kCharacter = 6.2;
 
 constexpr const char* kColours[] = {"#4e79a7", "#f28e2b", "#59a14f", "#76b7b2", "#e15759", "#3b7d4f",
-                                    "#b07aa1", "#edc948", "#9c755f", "#ff9da7", "#6b8fd6", "#a0cbe8"};
+                                    "#b07aa1", "#c9a227", "#9c755f", "#e88fa0", "#6b8fd6", "#86a9c9",
+                                    "#a86464", "#7f7f3f", "#5b5b9b", "#c26fb1", "#489c95"};
 
 class Palette {
  public:
@@ -96,13 +98,6 @@ double draw(Drawing& drawing, Palette& palette, const Run& run, double y, double
   y = top;
   double warps_top = 0, warps_end = 0;
   for (const Lane& lane : lanes_of(run)) {
-    const double height = lane.of_warp ? kWarpLane : kUnitLane;
-    if (lane.of_warp && warps_top == 0) {
-      y += 6;
-      warps_top = y;
-    }
-    drawing.rectangle(kLeft, y, kPlot, height, "#f6f6f4", lane.name);
-    drawing.label(kLeft - 8, y + height / 2 + 4, lane.name, "#333", "end");
     // Bars that overlap share the height: each takes the first row that is free.
     std::vector<double> row_ends;
     std::vector<std::pair<const Bar*, std::size_t>> placed;
@@ -116,6 +111,14 @@ double draw(Drawing& drawing, Palette& palette, const Run& run, double y, double
       }
       placed.emplace_back(&bar, row);
     }
+    const double height =
+        lane.of_warp ? kWarpLane : std::max(kUnitLane, kUnitRow * static_cast<double>(row_ends.size()));
+    if (lane.of_warp && warps_top == 0) {
+      y += 6;
+      warps_top = y;
+    }
+    drawing.rectangle(kLeft, y, kPlot, height, "#f6f6f4", lane.name);
+    drawing.label(kLeft - 8, y + height / 2 + 4, lane.name, "#333", "end");
     const double share = (height - 2) / static_cast<double>(std::max<std::size_t>(row_ends.size(), 1));
     for (const bool waits : {false, true}) {  // waits lie over the section they are part of
       for (const auto& [bar, row] : placed) {
@@ -127,8 +130,16 @@ double draw(Drawing& drawing, Palette& palette, const Run& run, double y, double
                           fmt::format("{}: {:.0f} to {:.0f} ({:.0f} cycles)", what, bar->begin - tile.begin,
                                       bar->end - tile.begin, bar->end - bar->begin));
         const std::string& shown = waits ? bar->waits_for : bar->name;
-        if (width > kCharacter * static_cast<double>(shown.size()) + 6 && share > 10) {
-          drawing.label(x + width / 2, at + share / 2 + 4, shown, waits ? "#555" : "#fff", "middle", 10);
+        // A wait in the middle of a section covers its label: the section has it where the wait has not
+        // begun.
+        double free = width;
+        for (const auto& [other, other_row] : placed) {
+          if (!waits && other->waits && other->begin > bar->begin && other->begin < bar->end) {
+            free = std::min(free, x_of(other->begin) - x);
+          }
+        }
+        if (free > kCharacter * static_cast<double>(shown.size()) + 4) {
+          drawing.label(x + free / 2, at + share / 2 + 4, shown, waits ? "#555" : "#fff", "middle", 10);
         }
       }
     }
