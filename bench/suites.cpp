@@ -45,6 +45,7 @@ Problem problem_of(const Case& c, const Variant& v) {
                    .seqlen_k = c.seqlen};
   problem.mask = c.mask;
   problem.dtype = c.dtype;
+  problem.deterministic = c.deterministic;
   problem.tensor_memory = v.tensor_memory;
   problem.signal = v.signal;
   return problem;
@@ -52,7 +53,6 @@ Problem problem_of(const Case& c, const Variant& v) {
 
 // Empty when the library has the kernel.
 std::string missing(const Case& c, const Variant& v) {
-  if (c.deterministic) return "no deterministic kernel for sm100";
   Plan plan;
   const Status status = make_plan(kArch, problem_of(c, v), &plan);
   return status.ok() ? "" : status.sentence();
@@ -127,6 +127,8 @@ std::string_view name(Suite suite) {
       return "headline";
     case Suite::kSweep:
       return "sweep";
+    case Suite::kMicro:
+      return "micro";
   }
   return "";
 }

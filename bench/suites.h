@@ -31,8 +31,8 @@ struct Row {
   }
 };
 
-enum class Suite { kEmulator, kAblation, kHeadline, kSweep };
-std::string_view name(Suite suite);  // emulator | ablation | headline | sweep
+enum class Suite { kEmulator, kAblation, kHeadline, kSweep, kMicro };
+std::string_view name(Suite suite);  // emulator | ablation | headline | sweep | micro
 
 struct SuiteResult {
   std::vector<Row> rows;

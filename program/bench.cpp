@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/emulator.h"
+#include "bench/micro/clocked.h"
+#include "bench/micro/micro.h"
 #include "program/arguments.h"
 #include "program/progress.h"
 #include "program/run_report.h"
@@ -99,9 +101,58 @@ ExitCode run_predicted(Suite suite, const Options& options) {
   return kRight;
 }
 
+// What a GPU is measured for: constants of the timing model, and on sm90 the main kernel's own cycles.
+ExitCode run_micro(const Options& options) {
+  if (!options.device.starts_with("cuda:")) {
+    refuse(fmt::format("--device is {}; the suite micro measures a GPU, and cuda:N is accepted",
+                       options.device));
+  }
+  std::unique_ptr<Workbench> workbench;
+  const int ordinal = int(parse_whole("the number in --device cuda:N", options.device.substr(5), 0, 1023));
+  if (const Status s = open_cuda(ordinal, &workbench); !s.ok()) refuse(s.sentence());
+  std::vector<micro::Measured> measured;
+  require(micro::measure(
+      *workbench, 1, [](const std::string&) {}, &measured));
+  if (workbench->arch() == Arch::kSm90) {
+    for (const Mask mask : {Mask::kDense, Mask::kCausal}) {
+      Problem problem;
+      problem.mask = mask;
+      problem.shape = {.heads = 33, .kv_heads = 33, .seqlen_q = 8192, .seqlen_k = 8192};
+      double cycles = 0;
+      require(micro::cycles_per_tile(*workbench, problem, &cycles));
+      measured.push_back({fmt::format("backward {}", name(mask)),
+                          "the main kernel, 8192 rows of 33 heads: a tile of 128 x 128, by the clock inside",
+                          "cycles", cycles, ""});
+    }
+  }
+  Json rows = Json::array();
+  for (const micro::Measured& m : measured) {
+    rows.push_back({{"probe", m.name},
+                    {"what", m.what},
+                    {"value", m.value},
+                    {"unit", m.unit},
+                    {"constant", m.constant}});
+    if (!options.json) {
+      fmt::print("{:<28} {:>10.4g} {:<14} {}{}\n", m.name, m.value, m.unit, m.what,
+                 m.constant.empty() ? "" : " -> " + m.constant);
+    }
+  }
+  if (options.json) {
+    fmt::print("{}\n", Json{{"suite", "micro"},
+                            {"device", options.device},
+                            {"arch", name(workbench->arch())},
+                            {"word", "measured"},
+                            {"rows", rows}}
+                           .dump(2));
+  }
+  return kRight;
+}
+
 ExitCode run_bench(const Options& options) {
-  const Suite suite = parse_choice("--suite", options.suite,
-                                   {Suite::kEmulator, Suite::kAblation, Suite::kHeadline, Suite::kSweep});
+  const Suite suite =
+      parse_choice("--suite", options.suite,
+                   {Suite::kEmulator, Suite::kAblation, Suite::kHeadline, Suite::kSweep, Suite::kMicro});
+  if (suite == Suite::kMicro) return run_micro(options);
   return suite == Suite::kEmulator ? run_emulator(options) : run_predicted(suite, options);
 }
 
@@ -115,11 +166,13 @@ void add_bench(CLI::App& flashback, Action* chosen) {
       "  flashback bench --suite headline                      the published table, predicted, with "
       "intervals\n"
       "  flashback bench --suite ablation --nominal            each change alone, nominal constants only\n"
-      "  flashback bench --suite sweep --json                  lengths 512 to 32768");
+      "  flashback bench --suite sweep --json                  lengths 512 to 32768\n"
+      "  flashback bench --suite micro --device cuda:0         constants of the timing model, measured");
   const auto options = std::make_shared<Options>();
-  bench->add_option("--suite", options->suite, "emulator, ablation, headline or sweep [emulator]")
+  bench->add_option("--suite", options->suite, "emulator, ablation, headline, sweep or micro [emulator]")
       ->type_name("WORD");
-  bench->add_option("--device", options->device, "emulator [emulator]")->type_name("WORD");
+  bench->add_option("--device", options->device, "emulator, or cuda:N for suite micro [emulator]")
+      ->type_name("WORD");
   bench->add_option("--arch", options->arch, "sm100 [sm100]")->type_name("WORD");
   bench->add_option("--runs", options->runs, "Timed runs of suite emulator, of which the median counts [5]")
       ->type_name("N");

@@ -81,13 +81,15 @@ TEST_F(Usage, ValuesAreChecked) {
       "run backward --device cuda:-1",
       "the number in --device cuda:N is -1; it must be a whole number from 0 to 1023; nearest accepted: 0");
   expect_refused("bench --suite all",
-                 "--suite is all; it must be one of emulator, ablation, headline, sweep");
+                 "--suite is all; it must be one of emulator, ablation, headline, sweep, micro");
   expect_refused("bench --suite ablation --arch sm90",
                  "--suite is ablation and --arch is sm90, whose kernel has no variants: an ablation compares "
                  "variants; sm100 is accepted");
   expect_refused(
       "bench --suite headline --device cuda:0",
       "--device is cuda:0; the suite headline is predicted on the emulator, and emulator is accepted");
+  expect_refused("bench --suite micro",
+                 "--device is emulator; the suite micro measures a GPU, and cuda:N is accepted");
   expect_refused("trace backward --out tile.png",
                  "--out is tile.png; it must end in .svg, .json or .txt, which says what is written");
   expect_refused("trace backward --head-dim 128 --out tile.svg",
