@@ -66,7 +66,9 @@ Recordings record(Arch arch, const Problem& problem, std::span<const int> trip_c
     return recordings;
   }
   for (int trips : trip_counts) {
-    small.shape = {.heads = group, .seqlen_q = kTile * trips, .seqlen_k = kTile};
+    // One tile of keys; under a causal mask the square, whose first tile of keys meets every tile of rows.
+    const int key_tiles = problem.mask == Mask::kCausal ? trips : 1;
+    small.shape = {.heads = group, .seqlen_q = kTile * trips, .seqlen_k = kTile * key_tiles};
     std::vector<timing::Recording> one = run(arch, small, {0});
     if (one.size() != 1) throw program::Failure(program::kInternal, "the recorded launch has no first CTA");
     recordings.emplace(trips, std::move(one.front()));

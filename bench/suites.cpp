@@ -127,6 +127,8 @@ std::string_view name(Suite suite) {
       return "headline";
     case Suite::kSweep:
       return "sweep";
+    case Suite::kSensitivity:
+      return "sensitivity";
     case Suite::kMicro:
       return "micro";
   }
@@ -224,6 +226,50 @@ SuiteResult predict_sweep(const std::function<void(const std::string&)>& began) 
     result.worst = worst;
   }
   return result;
+}
+
+std::vector<Sensitivity> predict_sensitivity(const std::function<void(const std::string&)>& began) {
+  const Case c = {"dense_mha", kHeads, 32768};
+  Shelf shelf(began);
+  const Recordings &before = shelf.of(problem_of(c, kBaseline)), &after = shelf.of(problem_of(c, kResult));
+  const Costs usual = emulator::timing::nominal(kArch);
+  std::vector<std::pair<std::string, Costs>> changes = {{"nominal", usual}};
+  for (const emulator::timing::Constant& constant : emulator::timing::constants(kArch)) {
+    for (const double value : {constant.low, constant.high}) {
+      if (value == constant.nominal) continue;
+      changes.emplace_back(fmt::format("{} {:g}", constant.name, value), usual);
+      changes.back().second.*constant.value = value;
+    }
+  }
+  constexpr double kNothing = 1e-3, kEndless = 1e9;
+  const auto free = [&](const char* what, std::initializer_list<std::pair<double Costs::*, double>> values) {
+    changes.emplace_back(std::string(what) + " free", usual);
+    for (const auto& [field, value] : values) changes.back().second.*field = value;
+  };
+  free("special functions", {{&Costs::special, kNothing}, {&Costs::special_latency, 4}});
+  free("fp32, integers and conversions", {{&Costs::fma2, kNothing},
+                                          {&Costs::alu, kNothing},
+                                          {&Costs::convert, kNothing},
+                                          {&Costs::integer, kNothing}});
+  free("shared memory", {{&Costs::shared_bytes, kEndless}, {&Costs::register_bytes, kEndless}});
+  free("reads of tensor memory", {{&Costs::tensor_read_bytes, kEndless}, {&Costs::tensor_load_latency, 0}});
+  free("signals and barriers", {{&Costs::arrive, 0},
+                                {&Costs::wake, 0},
+                                {&Costs::ask, 0},
+                                {&Costs::barrier, 0},
+                                {&Costs::barrier_warp, 0},
+                                {&Costs::product_issue, 0},
+                                {&Costs::commit, 0}});
+  free("loads by TMA",
+       {{&Costs::copy_latency, 0}, {&Costs::small_copy_latency, 0}, {&Costs::copy_bytes, kEndless}});
+  free("the reduction of dQ", {{&Costs::reduce_bytes, kEndless}, {&Costs::reduce_latency, 0}});
+  std::vector<Sensitivity> rows(changes.size());
+  began("replaying");
+  in_parallel(changes.size(), [&](std::size_t i) {
+    rows[i] = {changes[i].first, CtaTimes(before, changes[i].second).tile(),
+               CtaTimes(after, changes[i].second).tile()};
+  });
+  return rows;
 }
 
 }  // namespace flashback::bench

@@ -31,8 +31,8 @@ struct Row {
   }
 };
 
-enum class Suite { kEmulator, kAblation, kHeadline, kSweep, kMicro };
-std::string_view name(Suite suite);  // emulator | ablation | headline | sweep | micro
+enum class Suite { kEmulator, kAblation, kHeadline, kSweep, kSensitivity, kMicro };
+std::string_view name(Suite suite);  // emulator | ablation | headline | sweep | sensitivity | micro
 
 struct SuiteResult {
   std::vector<Row> rows;
@@ -45,5 +45,13 @@ struct SuiteResult {
 SuiteResult predict_headline(bool with_intervals, const std::function<void(const std::string&)>& began);
 SuiteResult predict_ablation(bool with_intervals, const std::function<void(const std::string&)>& began);
 SuiteResult predict_sweep(const std::function<void(const std::string&)>& began);
+
+// What a tile takes when one thing is different and all else nominal: each constant at its low and high, and
+// units that cost nothing, which says what binds.
+struct Sensitivity {
+  std::string what;       // "copy_latency 450", "tensor core free"
+  double baseline, tile;  // cycles of a tile, dense, aliased/cta and split/warp
+};
+std::vector<Sensitivity> predict_sensitivity(const std::function<void(const std::string&)>& began);
 
 }  // namespace flashback::bench

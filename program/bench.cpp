@@ -101,6 +101,30 @@ ExitCode run_predicted(Suite suite, const Options& options) {
   return kRight;
 }
 
+ExitCode run_sensitivity(const Options& options) {
+  const std::vector<bench::Sensitivity> rows = bench::predict_sensitivity([](const std::string&) {});
+  if (options.json) {
+    Json json = {{"suite", "sensitivity"}, {"arch", "sm100"}, {"word", "predicted"}, {"rows", Json::array()}};
+    for (const bench::Sensitivity& row : rows) {
+      json["rows"].push_back({{"what", row.what},
+                              {"tile_cycles_baseline", row.baseline},
+                              {"tile_cycles", row.tile},
+                              {"ratio", row.baseline / row.tile}});
+    }
+    fmt::print("{}\n", json.dump(2));
+    return kRight;
+  }
+  fmt::print(
+      "cycles of a tile, dense, predicted for a B200, one thing changed at a time\n\n{:<36} {:>11} {:>11} "
+      "{:>7}\n",
+      "what", "aliased/cta", "split/warp", "ratio");
+  for (const bench::Sensitivity& row : rows) {
+    fmt::print("{:<36} {:>11.0f} {:>11.0f} {:>7.3f}\n", row.what, row.baseline, row.tile,
+               row.baseline / row.tile);
+  }
+  return kRight;
+}
+
 // What a GPU is measured for: constants of the timing model, and on sm90 the main kernel's own cycles.
 ExitCode run_micro(const Options& options) {
   if (!options.device.starts_with("cuda:")) {
@@ -149,11 +173,12 @@ ExitCode run_micro(const Options& options) {
 }
 
 ExitCode run_bench(const Options& options) {
-  const Suite suite =
-      parse_choice("--suite", options.suite,
-                   {Suite::kEmulator, Suite::kAblation, Suite::kHeadline, Suite::kSweep, Suite::kMicro});
+  const Suite suite = parse_choice("--suite", options.suite,
+                                   {Suite::kEmulator, Suite::kAblation, Suite::kHeadline, Suite::kSweep,
+                                    Suite::kSensitivity, Suite::kMicro});
   if (suite == Suite::kMicro) return run_micro(options);
-  return suite == Suite::kEmulator ? run_emulator(options) : run_predicted(suite, options);
+  if (suite == Suite::kEmulator) return run_emulator(options);
+  return suite == Suite::kSensitivity ? run_sensitivity(options) : run_predicted(suite, options);
 }
 
 }  // namespace
@@ -169,7 +194,9 @@ void add_bench(CLI::App& flashback, Action* chosen) {
       "  flashback bench --suite sweep --json                  lengths 512 to 32768\n"
       "  flashback bench --suite micro --device cuda:0         constants of the timing model, measured");
   const auto options = std::make_shared<Options>();
-  bench->add_option("--suite", options->suite, "emulator, ablation, headline, sweep or micro [emulator]")
+  bench
+      ->add_option("--suite", options->suite,
+                   "emulator, ablation, headline, sweep, sensitivity or micro [emulator]")
       ->type_name("WORD");
   bench->add_option("--device", options->device, "emulator, or cuda:N for suite micro [emulator]")
       ->type_name("WORD");

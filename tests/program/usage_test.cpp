@@ -81,7 +81,7 @@ TEST_F(Usage, ValuesAreChecked) {
       "run backward --device cuda:-1",
       "the number in --device cuda:N is -1; it must be a whole number from 0 to 1023; nearest accepted: 0");
   expect_refused("bench --suite all",
-                 "--suite is all; it must be one of emulator, ablation, headline, sweep, micro");
+                 "--suite is all; it must be one of emulator, ablation, headline, sweep, sensitivity, micro");
   expect_refused("bench --suite ablation --arch sm90",
                  "--suite is ablation and --arch is sm90, whose kernel has no variants: an ablation compares "
                  "variants; sm100 is accepted");
