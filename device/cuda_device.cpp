@@ -101,6 +101,8 @@ class CudaDevice final : public Workbench {
 
   Status encode(const TensorMapRequest& request, void* map) override {
     constexpr std::array<std::uint32_t, 5> kEveryElement = {1, 1, 1, 1, 1};
+    const Current current(driver_, context_);
+    if (!current.status().ok()) return current.status();
     return driver_.status(
         driver_.tensor_map_encode(map, data_type(request.type), static_cast<std::uint32_t>(request.rank),
                                   std::bit_cast<void*>(request.base), request.dims, request.strides,

@@ -28,10 +28,12 @@ struct Probe {
 };
 
 constexpr Probe kProbes[] = {
-    {"probe_convert", "cvt.rn.bf16x2.f32, a warp instruction on its pipe", 128, false, 0, 20000, 16,
-     Unit::kCycles, "convert"},
-    {"probe_exponential", "ex2.approx.ftz.f32, the same", 128, false, 0, 20000, 16, Unit::kCycles, "special"},
-    {"probe_shuffle", "shfl.sync, the same", 128, false, 0, 20000, 16, Unit::kCycles, "transferred"},
+    {"probe_convert", "cvt.rn.bf16x2.f32, a warp instruction on its pipe", 128, false, 0, 20000,
+     kRounds* kUnrolled, Unit::kCycles, "convert"},
+    {"probe_exponential", "ex2.approx.ftz.f32, the same", 128, false, 0, 20000, kRounds* kUnrolled,
+     Unit::kCycles, "special"},
+    {"probe_shuffle", "shfl.sync, the same", 128, false, 0, 20000, kRounds* kUnrolled, Unit::kCycles,
+     "transferred"},
     {"probe_broadcast_load", "ld.shared.v4 of one address by a warp, on the port of the SM", 128, false, 0,
      20000, 16 * 4, Unit::kCycles, "register_bytes"},
     {"probe_load", "ld.shared.v4 without conflicts, the same", 128, false, 0, 20000, 16 * 4},
@@ -139,7 +141,7 @@ Status measure(Workbench& workbench, double effort, const std::function<void(con
   if (Status s = bench.prepare(); !s.ok()) return s;
   const auto repetitions = [&](int n) { return std::max(4, static_cast<int>(effort * n)); };
 
-  const Probe chain = {"probe_chain", "", 32, false, 0, 100000, kUnrolled};
+  const Probe chain = {"probe_chain", "", 32, false, 0, 20000, kChained};
   began(chain.entry);
   double seconds;
   if (Status s = bench.seconds(chain, repetitions(chain.n), &seconds); !s.ok()) return s;

@@ -20,13 +20,13 @@ __device__ inline void report(const Parameters& p, std::uint32_t value) {
   p.out[blockIdx.x * blockDim.x + threadIdx.x] = value;
 }
 
-// Sixteen dependent additions: the unit.
+// Dependent additions: the unit. So many that the loop around them does not count.
 __device__ inline void chain(const Parameters& p) {
   float x = static_cast<float>(threadIdx.x);
 #pragma unroll 1
   for (int i = 0; i < p.n; ++i) {
 #pragma unroll
-    for (int j = 0; j < kUnrolled; ++j) asm volatile("add.rn.f32 %0, %0, %1;" : "+f"(x) : "f"(1.0f));
+    for (int j = 0; j < kChained; ++j) asm volatile("add.rn.f32 %0, %0, %1;" : "+f"(x) : "f"(1.0f));
   }
   report(p, static_cast<std::uint32_t>(x) - threadIdx.x);
 }
@@ -40,7 +40,7 @@ __device__ inline void chains(const Parameters& p, Operation operation) {
 #pragma unroll 1
   for (int i = 0; i < p.n; ++i) {
 #pragma unroll
-    for (int j = 0; j < kUnrolled; ++j) x[j] = operation(x[j]);
+    for (int j = 0; j < kRounds * kUnrolled; ++j) x[j % kUnrolled] = operation(x[j % kUnrolled]);
   }
   std::uint32_t all = 0;
 #pragma unroll
@@ -71,16 +71,21 @@ __device__ inline void loads(const Parameters& p) {
   for (int i = static_cast<int>(threadIdx.x); i < 4096; i += static_cast<int>(blockDim.x)) memory[i] = 1;
   __syncthreads();
   const std::uint32_t from = ptx::shared_address(memory) + threadIdx.x % 32 * stride;
-  float sum = 0;
+  float4 sum = {};
 #pragma unroll 1
   for (int i = 0; i < p.n; ++i) {
     float4 v[kUnrolled];
 #pragma unroll
     for (int j = 0; j < kUnrolled; ++j) ptx::load_shared(v[j], from + static_cast<std::uint32_t>(j) * 512);
 #pragma unroll
-    for (int j = 0; j < kUnrolled; ++j) sum += v[j].x;
+    for (int j = 0; j < kUnrolled; ++j) {  // all four words: a load of fewer would be another one
+      sum.x += v[j].x;
+      sum.y += v[j].y;
+      sum.z += v[j].z;
+      sum.w += v[j].w;
+    }
   }
-  report(p, static_cast<std::uint32_t>(sum));
+  report(p, static_cast<std::uint32_t>(sum.x + sum.y + sum.z + sum.w));
 }
 
 // Named barriers of the whole CTA.
