@@ -51,11 +51,7 @@ trace::Run run_of(Arch arch, const Problem& problem, const Variant& variant, int
 ExitCode run_trace(const ProblemOptions& options, const std::string& out) {
   const Format format = format_of(out);
   const PartialShape given = options.shape();
-  Problem problem;
-  problem.dtype = options.dtype();
-  problem.mask = options.mask();
-  problem.scale = options.scale();
-  problem.shape = with_defaults(given);
+  Problem problem = options.problem();
   if (!given.seqlen_q) problem.shape.seqlen_q = problem.shape.seqlen_k = kTile * kTiles;
   const Arch arch = options.arch().value_or(Arch::kSm100);
   const auto tiles = static_cast<int>((problem.shape.seqlen_q + kTile - 1) / kTile);

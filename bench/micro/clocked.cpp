@@ -66,7 +66,10 @@ class Memory {
 std::string with_clocks(std::string_view ptx, std::string_view entry, std::size_t pointer_offset) {
   const std::size_t head = ptx.find(fmt::format(".entry {}(", entry));
   if (head == std::string_view::npos) return {};
-  const std::size_t body = ptx.find("\n{\n", head) + 3, end = ptx.find("\n}\n", body);
+  // Blocks within the body end in the same way as the body: its own end is the last one before the next
+  // entry.
+  const std::size_t next = ptx.find(".entry ", head + 1);
+  const std::size_t body = ptx.find("\n{\n", head) + 3, end = ptx.rfind("\n}\n", next);
   std::string inside(ptx.substr(body, end - body));
   const std::string store = fmt::format(
       "ld.param.u64 %clk1, [{}_param_0+{}];\nmov.u32 %clkr1, %tid.x;\nshr.u32 %clkr2, %clkr1, 5;\n"
@@ -79,10 +82,13 @@ std::string with_clocks(std::string_view ptx, std::string_view entry, std::size_
   for (std::size_t at = 0; (at = inside.find("\tret;", at)) != std::string::npos; at += at_end.size()) {
     inside.replace(at, 5, at_end);
   }
-  // Behind the declarations of registers and variables, before the first instruction's line information.
   const std::string at_begin = ".reg .b64 %clk<3>;\n.reg .b32 %clkr<3>;\n.reg .pred %clkp;\n" + store +
                                "mov.u64 %clk2, %clock64;\n@%clkp st.global.u64 [%clk1+8], %clk2;\n";
-  const std::size_t first = inside.find("\n\n") == std::string::npos ? 0 : inside.find("\n\n") + 2;
+  // Before the first line that is neither a directive nor empty: the first instruction.
+  std::size_t first = 0;
+  while (inside[first] == '\n' || (inside[first] == '\t' && inside[first + 1] == '.')) {
+    first = inside.find('\n', first) + 1;
+  }
   inside.insert(first, at_begin);
   return std::string(ptx.substr(0, body)) + inside + std::string(ptx.substr(end));
 }
