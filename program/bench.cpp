@@ -4,21 +4,20 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/emulator.h"
+#include "bench/micro/clocked.h"
+#include "bench/micro/micro.h"
 #include "program/arguments.h"
 #include "program/progress.h"
 #include "program/run_report.h"
 #include "program/subcommand.h"
+#include "program/suite_report.h"
 
 namespace flashback::program {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-enum class Suite { kEmulator };
-
-std::string_view name(Suite) {
-  return "emulator";
-}
+using bench::Suite;
 
 Json json_of(const bench::EmulatorSpeed& speed) {
   return {{"suite", "emulator"},
@@ -50,9 +49,14 @@ std::string text_of(const bench::EmulatorSpeed& speed) {
       speed.tiles_per_s_core(), speed.warp_instructions_per_s_core());
 }
 
-ExitCode run_bench(const std::string& suite, const std::string& runs_text, bool json) {
-  parse_choice("--suite", suite, {Suite::kEmulator});
-  const int runs = int(parse_whole("--runs", runs_text, 1, 1000));
+struct Options {
+  std::string suite = "emulator", runs = "5", device = "emulator";
+  std::optional<std::string> arch;
+  bool json = false, nominal = false;
+};
+
+ExitCode run_emulator(const Options& options) {
+  const int runs = int(parse_whole("--runs", options.runs, 1, 1000));
   Progress progress(std::size_t(runs) + 1);
   int run = 0;
   const bench::EmulatorSpeed speed = bench::measure_emulator(runs, [&] {
@@ -60,7 +64,7 @@ ExitCode run_bench(const std::string& suite, const std::string& runs_text, bool 
     ++run;
   });
   progress.finish();
-  if (json) {
+  if (options.json) {
     fmt::print("{}\n", json_of(speed).dump(2));
   } else {
     fmt::print("{}", text_of(speed));
@@ -68,21 +72,140 @@ ExitCode run_bench(const std::string& suite, const std::string& runs_text, bool 
   return kRight;
 }
 
+ExitCode run_predicted(Suite suite, const Options& options) {
+  if (options.device != "emulator") {
+    refuse(fmt::format("--device is {}; the suite {} is predicted on the emulator, and emulator is accepted",
+                       options.device, name(suite)));
+  }
+  if (options.arch && parse_choice("--arch", *options.arch, {Arch::kSm100, Arch::kSm90}) == Arch::kSm90) {
+    if (suite == Suite::kAblation) {
+      refuse(
+          "--suite is ablation and --arch is sm90, whose kernel has no variants: an ablation compares "
+          "variants; sm100 "
+          "is accepted");
+    }
+    refuse(fmt::format(
+        "--suite is {} and --arch is sm90; its table compares variants of sm100, which is accepted",
+        name(suite)));
+  }
+  const auto began = [](const std::string&) {};
+  const bench::SuiteResult result =
+      suite == Suite::kHeadline   ? bench::predict_headline(!options.nominal, began)
+      : suite == Suite::kAblation ? bench::predict_ablation(!options.nominal, began)
+                                  : bench::predict_sweep(began);
+  if (options.json) {
+    fmt::print("{}\n", to_json(suite, result).dump(2));
+  } else {
+    fmt::print("{}", to_text(suite, result));
+  }
+  return kRight;
+}
+
+ExitCode run_sensitivity(const Options& options) {
+  const std::vector<bench::Sensitivity> rows = bench::predict_sensitivity([](const std::string&) {});
+  if (options.json) {
+    Json json = {{"suite", "sensitivity"}, {"arch", "sm100"}, {"word", "predicted"}, {"rows", Json::array()}};
+    for (const bench::Sensitivity& row : rows) {
+      json["rows"].push_back({{"what", row.what},
+                              {"tile_cycles_baseline", row.baseline},
+                              {"tile_cycles", row.tile},
+                              {"ratio", row.baseline / row.tile}});
+    }
+    fmt::print("{}\n", json.dump(2));
+    return kRight;
+  }
+  fmt::print(
+      "cycles of a tile, dense, predicted for a B200, one thing changed at a time\n\n{:<36} {:>11} {:>11} "
+      "{:>7}\n",
+      "what", "aliased/cta", "split/warp", "ratio");
+  for (const bench::Sensitivity& row : rows) {
+    fmt::print("{:<36} {:>11.0f} {:>11.0f} {:>7.3f}\n", row.what, row.baseline, row.tile,
+               row.baseline / row.tile);
+  }
+  return kRight;
+}
+
+// What a GPU is measured for: constants of the timing model, and on sm90 the main kernel's own cycles.
+ExitCode run_micro(const Options& options) {
+  if (!options.device.starts_with("cuda:")) {
+    refuse(fmt::format("--device is {}; the suite micro measures a GPU, and cuda:N is accepted",
+                       options.device));
+  }
+  std::unique_ptr<Workbench> workbench;
+  const int ordinal = int(parse_whole("the number in --device cuda:N", options.device.substr(5), 0, 1023));
+  if (const Status s = open_cuda(ordinal, &workbench); !s.ok()) refuse(s.sentence());
+  std::vector<micro::Measured> measured;
+  require(micro::measure(
+      *workbench, 1, [](const std::string&) {}, &measured));
+  if (workbench->arch() == Arch::kSm90) {
+    for (const Mask mask : {Mask::kDense, Mask::kCausal}) {
+      Problem problem;
+      problem.mask = mask;
+      problem.shape = {.heads = 33, .kv_heads = 33, .seqlen_q = 8192, .seqlen_k = 8192};
+      double cycles = 0;
+      require(micro::cycles_per_tile(*workbench, problem, &cycles));
+      measured.push_back({fmt::format("backward {}", name(mask)),
+                          "the main kernel, 8192 rows of 33 heads: a tile of 128 x 128, by the clock inside",
+                          "cycles", cycles, ""});
+    }
+  }
+  Json rows = Json::array();
+  for (const micro::Measured& m : measured) {
+    rows.push_back({{"probe", m.name},
+                    {"what", m.what},
+                    {"value", m.value},
+                    {"unit", m.unit},
+                    {"constant", m.constant}});
+    if (!options.json) {
+      fmt::print("{:<28} {:>10.4g} {:<14} {}{}\n", m.name, m.value, m.unit, m.what,
+                 m.constant.empty() ? "" : " -> " + m.constant);
+    }
+  }
+  if (options.json) {
+    fmt::print("{}\n", Json{{"suite", "micro"},
+                            {"device", options.device},
+                            {"arch", name(workbench->arch())},
+                            {"word", "measured"},
+                            {"rows", rows}}
+                           .dump(2));
+  }
+  return kRight;
+}
+
+ExitCode run_bench(const Options& options) {
+  const Suite suite = parse_choice("--suite", options.suite,
+                                   {Suite::kEmulator, Suite::kAblation, Suite::kHeadline, Suite::kSweep,
+                                    Suite::kSensitivity, Suite::kMicro});
+  if (suite == Suite::kMicro) return run_micro(options);
+  if (suite == Suite::kEmulator) return run_emulator(options);
+  return suite == Suite::kSensitivity ? run_sensitivity(options) : run_predicted(suite, options);
+}
+
 }  // namespace
 
 void add_bench(CLI::App& flashback, Action* chosen) {
-  struct Options {
-    std::string suite = "emulator", runs = "5";
-    bool json = false;
-  };
-  CLI::App* bench = flashback.add_subcommand("bench", "Measures speed");
+  CLI::App* bench = flashback.add_subcommand("bench", "Measures or predicts speed");
   bench->footer(
-      "Examples:\n  flashback bench --suite emulator\n  flashback bench --suite emulator --runs 9 --json");
+      "Examples:\n"
+      "  flashback bench --suite emulator --runs 9 --json      how fast the emulator runs here, measured\n"
+      "  flashback bench --suite headline                      the published table, predicted, with "
+      "intervals\n"
+      "  flashback bench --suite ablation --nominal            each change alone, nominal constants only\n"
+      "  flashback bench --suite sweep --json                  lengths 512 to 32768\n"
+      "  flashback bench --suite micro --device cuda:0         constants of the timing model, measured");
   const auto options = std::make_shared<Options>();
-  bench->add_option("--suite", options->suite, "emulator [emulator]")->type_name("WORD");
-  bench->add_option("--runs", options->runs, "Timed runs, of which the median counts [5]")->type_name("N");
+  bench
+      ->add_option("--suite", options->suite,
+                   "emulator, ablation, headline, sweep, sensitivity or micro [emulator]")
+      ->type_name("WORD");
+  bench->add_option("--device", options->device, "emulator, or cuda:N for suite micro [emulator]")
+      ->type_name("WORD");
+  bench->add_option("--arch", options->arch, "sm100 [sm100]")->type_name("WORD");
+  bench->add_option("--runs", options->runs, "Timed runs of suite emulator, of which the median counts [5]")
+      ->type_name("N");
+  bench->add_flag("--nominal", options->nominal, "Nominal constants only, no interval");
   bench->add_flag("--json", options->json, "Prints JSON");
-  bench->callback([=] { *chosen = [=] { return run_bench(options->suite, options->runs, options->json); }; });
+  bench->callback([=] { *chosen = [=] { return run_bench(*options); }; });
 }
 
 }  // namespace flashback::program

@@ -15,6 +15,7 @@ constexpr const char* kExamples = R"(Examples:
   flashback run backward --seqlen-q 512 --seqlen-k 1024 --causal
   flashback plan backward --tmem aliased
   flashback list
+  flashback trace backward --variants aliased/cta,split/warp --out both.svg
   flashback bench --suite emulator
   flashback emulate ./a_cuda_program
 
@@ -54,6 +55,7 @@ ExitCode run_command(int argc, char** argv) {
   add_run(flashback, &chosen);
   add_plan(flashback, &chosen);
   add_list(flashback, &chosen);
+  add_trace(flashback, &chosen);
   add_bench(flashback, &chosen);
   add_emulate(flashback, &chosen);
   try {

@@ -13,6 +13,7 @@ using Action = std::function<ExitCode()>;
 void add_run(CLI::App& flashback, Action* chosen);
 void add_plan(CLI::App& flashback, Action* chosen);
 void add_list(CLI::App& flashback, Action* chosen);
+void add_trace(CLI::App& flashback, Action* chosen);
 void add_bench(CLI::App& flashback, Action* chosen);
 void add_emulate(CLI::App& flashback, Action* chosen);
 

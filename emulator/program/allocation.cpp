@@ -156,7 +156,16 @@ void allocate(const Draft& draft, const Flow& flow, const std::vector<PendingSpa
     if (step.list_size != 0) step.list = list.get() + drafted.list_begin;
     program->code.push_back(step);
     program->source.push_back(drafted.source);
+    program->access_begin.push_back(static_cast<std::uint32_t>(program->accesses.size()));
+    for (std::uint32_t a = drafted.access_begin; a < drafted.access_end; ++a) {
+      const Access& access = draft.accesses[a];
+      const VirtualRegister& accessed = draft.registers[access.register_number];
+      if (accessed.is_preset) continue;
+      program->accesses.push_back({access.register_number, slots[access.register_number], accessed.bytes,
+                                   access.read, access.written});
+    }
   }
+  program->access_begin.push_back(static_cast<std::uint32_t>(program->accesses.size()));
   program->lists.push_back(std::move(list));
 
   const std::uint64_t dynamic_start = (std::uint64_t{program->static_shared_bytes} + 1023) / 1024 * 1024;

@@ -125,6 +125,10 @@ class Decoder {
     return 1 + std::uint32_t(found);
   }
 
+  void take(const ptx::Mark& mark) {
+    program_->marks.push_back({std::uint32_t(draft_.steps.size()), std::string(mark.name)});
+  }
+
   void take(const ptx::Label& label) {
     if (!names_.declare_label(label.name, std::uint32_t(draft_.steps.size()))) {
       fail_at_line(label.at.line, fmt::format("the label `{}` stands twice in one scope", label.name));

@@ -9,8 +9,7 @@
 
 namespace flashback::emulator {
 
-using Register = std::int32_t;  // index into Draft::registers; kNone is none
-
+// A Register is an index into Draft::registers.
 struct VirtualRegister {
   std::uint8_t bytes = 0;  // 2, 4, 8, 16; 0 is a predicate
   bool is_preset = false;

@@ -17,6 +17,7 @@ using LaneMask = std::uint32_t;  // bit l: lane l takes part
 using Slot = std::int32_t;       // byte offset into the register file
 inline constexpr Slot kNone = -1;
 inline constexpr LaneMask kAllLanes = 0xffffffffu;
+using Register = std::int32_t;  // of the PTX text, before slots are assigned; kNone is none
 
 // The body of an instruction for the lanes of `mask` (never empty).
 using Body = void (*)(Warp& warp, const Step& step, LaneMask mask);
@@ -96,6 +97,22 @@ struct Program {
   std::vector<SourceLine> source;  // for each Step, from .loc; zeros when absent
   std::vector<SourceLine> callers;
   std::vector<std::string> files;  // from .file, 1-based in PTX; [0] is empty
+
+  // What a step does with the registers of the text, presets apart: who waits for whom.
+  struct Access {
+    Register register_number;
+    Slot slot;
+    std::uint8_t bytes;  // 2, 4, 8; 0 is a predicate
+    bool read, written;
+  };
+  std::vector<Access> accesses;             // of step i those from access_begin[i] to access_begin[i + 1]
+  std::vector<std::uint32_t> access_begin;  // one more than steps
+  // Comments `//@ name`: a section of that name begins before the step; an empty name ends the one before.
+  struct Mark {
+    std::uint32_t step;
+    std::string name;
+  };
+  std::vector<Mark> marks;  // ascending
 };
 
 }  // namespace flashback::emulator

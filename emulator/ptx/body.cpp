@@ -149,6 +149,7 @@ std::vector<Statement> parse_body(Lexer& lexer) {
   std::vector<Statement> body;
   std::vector<Position> open;
   for (;;) {
+    for (const Mark& mark : lexer.take_marks()) body.push_back(mark);
     const Position at = lexer.here();
     if (lexer.accept('}')) {
       if (open.empty()) return body;

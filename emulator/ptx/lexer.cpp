@@ -26,6 +26,12 @@ bool is(char c, int which) {
   return kClass[std::uint8_t(c)] & which;
 }
 
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && is(text.front(), kBlank)) text.remove_prefix(1);
+  while (!text.empty() && is(text.back(), kBlank)) text.remove_suffix(1);
+  return text;
+}
+
 }  // namespace
 
 void Lexer::skip_blanks() {
@@ -37,7 +43,9 @@ void Lexer::skip_blanks() {
       }
     } else if (*next_ == '/' && end_ - next_ > 1 && next_[1] == '/') {
       const void* newline = std::memchr(next_, '\n', end_ - next_);
-      next_ = newline ? static_cast<const char*>(newline) : end_;
+      const char* const stop = newline ? static_cast<const char*>(newline) : end_;
+      if (stop - next_ > 2 && next_[2] == '@') marks_.push_back({trimmed({next_ + 3, stop})});
+      next_ = stop;
     } else if (*next_ == '/' && end_ - next_ > 1 && next_[1] == '*') {
       Position start = here();
       for (next_ += 2;; ++next_) {

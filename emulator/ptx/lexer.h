@@ -1,10 +1,13 @@
-// Characters -> words and numbers, with the position of each. Blanks and comments vanish here.
+// Characters -> words and numbers, with the position of each. Blanks and comments vanish here, but for the
+// marks among them.
 #pragma once
 
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "emulator/ptx/module.h"
 
@@ -57,6 +60,8 @@ class Lexer {
   std::string_view quoted(std::string_view what);
   // From `{` to its `}`, comments and strings apart.
   void skip_braces();
+  // The marks passed since the last call.
+  std::vector<Mark> take_marks() { return std::exchange(marks_, {}); }
 
   // "PTX line 3, column 7: expected ..., found `x`"
   [[noreturn]] void fail_expected(std::string_view expected) const;
@@ -70,6 +75,7 @@ class Lexer {
   const char* end_;
   const char* line_start_;
   std::uint32_t line_ = 1;
+  std::vector<Mark> marks_;
 };
 
 }  // namespace flashback::emulator::ptx

@@ -92,7 +92,13 @@ struct Location {
   std::uint32_t caller_file = 0, caller_line = 0;  // of an inlined function: where it was called; else 0
 };
 
-using Statement = std::variant<Instruction, Label, Registers, Variable, ScopeBegin, ScopeEnd, Location>;
+// A comment `//@ name`: a section of the program begins here, for those who draw its run. An empty name ends
+// the one before.
+struct Mark {
+  std::string_view name;
+};
+
+using Statement = std::variant<Instruction, Label, Registers, Variable, ScopeBegin, ScopeEnd, Location, Mark>;
 
 struct Parameter {
   std::string_view name;

@@ -15,7 +15,8 @@ using Usage = Command;
 
 TEST_F(Usage, HelpAndVersionAreRight) {
   EXPECT_EQ(run("--version").out, "flashback 0.1\n");
-  for (const char* command : {"", "run", "run backward", "plan", "plan backward", "list", "bench"}) {
+  for (const char* command :
+       {"", "run", "run backward", "plan", "plan backward", "list", "trace", "trace backward", "bench"}) {
     const Outcome help = run(std::string(command) + " --help");
     EXPECT_EQ(help.code, 0) << command;
     EXPECT_EQ(help.err, "") << command;
@@ -24,9 +25,11 @@ TEST_F(Usage, HelpAndVersionAreRight) {
 }
 
 TEST_F(Usage, SubcommandsAreNamed) {
-  expect_refused("", "flashback stands alone; it must be followed by one of run, plan, list, bench, emulate");
   expect_refused(
-      "fly", "flashback is followed by fly; it must be followed by one of run, plan, list, bench, emulate");
+      "", "flashback stands alone; it must be followed by one of run, plan, list, trace, bench, emulate");
+  expect_refused(
+      "fly",
+      "flashback is followed by fly; it must be followed by one of run, plan, list, trace, bench, emulate");
   expect_refused("run", "flashback run stands alone; it must be followed by one of backward");
   expect_refused("run forward",
                  "flashback run is followed by forward; it must be followed by one of backward");
@@ -76,7 +79,20 @@ TEST_F(Usage, ValuesAreChecked) {
   expect_refused(
       "run backward --device cuda:-1",
       "the number in --device cuda:N is -1; it must be a whole number from 0 to 1023; nearest accepted: 0");
-  expect_refused("bench --suite all", "--suite is all; it must be one of emulator");
+  expect_refused("bench --suite all",
+                 "--suite is all; it must be one of emulator, ablation, headline, sweep, sensitivity, micro");
+  expect_refused("bench --suite ablation --arch sm90",
+                 "--suite is ablation and --arch is sm90, whose kernel has no variants: an ablation compares "
+                 "variants; sm100 is accepted");
+  expect_refused(
+      "bench --suite headline --device cuda:0",
+      "--device is cuda:0; the suite headline is predicted on the emulator, and emulator is accepted");
+  expect_refused("bench --suite micro",
+                 "--device is emulator; the suite micro measures a GPU, and cuda:N is accepted");
+  expect_refused("trace backward --out tile.png",
+                 "--out is tile.png; it must end in .svg, .json or .txt, which says what is written");
+  expect_refused("trace backward --head-dim 128 --out tile.svg",
+                 "head_dim is 128; no backward kernel for sm100 takes it yet; accepted: 64");
   expect_refused("bench --runs 0",
                  "--runs is 0; it must be a whole number from 1 to 1000; nearest accepted: 1");
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/ptx/bulk.cuh"
+#include "kernels/ptx/mark.cuh"
 #include "kernels/ptx/sync.cuh"
 #include "kernels/ptx/tcgen05.cuh"
 #include "kernels/ptx/tma.cuh"
@@ -50,20 +51,24 @@ __device__ void load(const Parameters& p, SharedMemory<config.head_dim>& sm, con
     const bool first = t == tiles.begin;
     const int row = t * kQueryRows;
 
+    FLASHBACK_MARK("Q");
     wait(sm.q_empty[q.slot], q.empty());
     arrive_and_expect(sm.q_full[q.slot], first ? 2 * kTileBytes : kTileBytes);
     if (first) load_keys(sm.k, p.k, sm.q_full[q.slot]);
     load_queries(sm.q[q.slot], p.q, row, sm.q_full[q.slot]);
 
+    FLASHBACK_MARK("lse");
     wait(sm.lse_empty[lse.slot], lse.empty());
     arrive_and_expect(sm.lse_full[lse.slot], kRowsBytes);
     load_bulk(sm.lse[lse.slot], lse_log2 + row, kRowsBytes, sm.lse_full[lse.slot]);
 
+    FLASHBACK_MARK("dO");
     wait(sm.dout_empty[dout.slot], dout.empty());
     arrive_and_expect(sm.dout_full[dout.slot], first ? 2 * kTileBytes : kTileBytes);
     if (first) load_keys(sm.v, p.v, sm.dout_full[dout.slot]);
     load_queries(sm.dout[dout.slot], p.dout, row, sm.dout_full[dout.slot]);
 
+    FLASHBACK_MARK("delta");
     wait(sm.delta_empty[delta.slot], delta.empty());
     arrive_and_expect(sm.delta_full[delta.slot], kRowsBytes);
     load_bulk(sm.delta[delta.slot], delta_rows + row, kRowsBytes, sm.delta_full[delta.slot]);
@@ -91,6 +96,7 @@ __device__ void multiply(SharedMemory<config.head_dim>& sm, std::uint32_t tensor
   RingPosition<1> s, dp, dv, dk;
 
   const auto issue_s = [&] {
+    FLASHBACK_MARK("S");
     wait(sm.q_full[s_q.slot], s_q.full());
     if constexpr (kSplit) {
       wait(sm.s_empty, s.empty());
@@ -102,6 +108,7 @@ __device__ void multiply(SharedMemory<config.head_dim>& sm, std::uint32_t tensor
     s.advance();
   };
   const auto issue_dp = [&] {
+    FLASHBACK_MARK("dP");
     wait(sm.dout_full[dp_dout.slot], dp_dout.full());
     wait(sm.dq_empty, dp.empty());  // dQ of the tile before lies here
     ptx::fence_after_sync();
@@ -111,6 +118,7 @@ __device__ void multiply(SharedMemory<config.head_dim>& sm, std::uint32_t tensor
     dp.advance();
   };
   const auto issue_dv = [&](int t) {
+    FLASHBACK_MARK("dV");
     wait(sm.p_full, dv.full());
     ptx::fence_after_sync();
     tile::multiply<kDtype>(at(kColumns.dv), p_operand, tile::down_columns(sm.dout[dv_dout.slot]), t > 0);
@@ -120,10 +128,12 @@ __device__ void multiply(SharedMemory<config.head_dim>& sm, std::uint32_t tensor
     dv.advance();
   };
   const auto issue_dk_and_dq = [&](int t) {
+    FLASHBACK_MARK("dK");
     wait(sm.ds_full, dk.full());
     ptx::fence_after_sync();
     tile::multiply<kDtype>(at(kColumns.dk), ds_operand, tile::down_columns(sm.q[dk_q.slot]), t > 0);
     commit(t + 1 < tiles ? sm.q_empty[dk_q.slot] : sm.dk_full);
+    FLASHBACK_MARK("dQ");
     tile::multiply<kDtype>(at(kColumns.dq), tile::down_columns(sm.ds), tile::down_columns(sm.k), false);
     commit(sm.dq_full);
     dk_q.advance();
@@ -202,11 +212,13 @@ __device__ void compute(const Parameters& p, SharedMemory<config.head_dim>& sm, 
     const bool edge = row < first_whole_row || (kWindow && row + kQueryRows - 1 > last_whole_row);
 
     float prob[2][kBlockColumns];
+    FLASHBACK_MARK("load S");
     wait(sm.lse_full[lse.slot], lse.full());
     wait(sm.s_full, step.full());
     ptx::fence_after_sync();
     ptx::load_columns(prob[0], at(kColumns.s) + thread.row(0), prob[1], at(kColumns.s) + thread.row(1));
     if constexpr (kSplit) announce<config>(leader, sm.s_empty);
+    FLASHBACK_MARK("softmax");
 
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -223,9 +235,11 @@ __device__ void compute(const Parameters& p, SharedMemory<config.head_dim>& sm, 
       }
       ptx::store_columns(at(kColumns.p) + thread.row(half) / 2, words);
     }
+    FLASHBACK_MARK("store P");
     ptx::wait_stores();
     announce<config>(leader, sm.p_full, sm.lse_empty[lse.slot]);
 
+    FLASHBACK_MARK("load dP");
     wait(sm.delta_full[delta.slot], delta.full());
     wait(sm.dp_full, step.full());
     ptx::fence_after_sync();
@@ -234,6 +248,7 @@ __device__ void compute(const Parameters& p, SharedMemory<config.head_dim>& sm, 
       float ds[kBlockColumns];
       ptx::load_columns(ds, at(kColumns.dp) + thread.row(half));
       guard_alias<config>();
+      FLASHBACK_MARK("dS");
       differentiate(ds, prob[half], &sm.delta[delta.slot][thread.row(half)]);
       if (edge) hide(ds, visible(row + thread.row(half)));
       std::uint32_t words[kBlockWords];
@@ -243,6 +258,7 @@ __device__ void compute(const Parameters& p, SharedMemory<config.head_dim>& sm, 
           words, [&](int i) { return KeyTile::chunk(thread.key, kBlockChunks * thread.group + i); },
           ptx::shared_address(&sm.ds[half]));
     }
+    FLASHBACK_MARK("store dS");
     ptx::wait_stores();
     ptx::fence_async_shared();
     announce<config>(leader, sm.ds_full, sm.delta_empty[delta.slot]);
@@ -294,6 +310,7 @@ __device__ void reduce(const Parameters& p, SharedMemory<config.head_dim>& sm, s
   for (int t = tiles.begin; t < tiles.end; ++t) {
     const std::int64_t tile = first_tile + t;
     float* const dq_accum = p.dq_accum + tile * kQueryRows * config.head_dim;
+    FLASHBACK_MARK("load dQ");
     wait(sm.dq_full, step.full());
     ptx::fence_after_sync();
 #pragma unroll
@@ -310,6 +327,7 @@ __device__ void reduce(const Parameters& p, SharedMemory<config.head_dim>& sm, s
 #pragma unroll
       for (int block = 0; block < 2; ++block) {
         float* const staged = sm.dq[staging.slot];
+        FLASHBACK_MARK("add dQ");
         if (issuer) ptx::wait_bulk_read<kDqStages - 1>();
         ptx::sync<kReduceBarrier, kReduceThreads>();
         const std::uint32_t to = ptx::shared_address(staged);

@@ -1,6 +1,7 @@
 // dK and dV on their way out of the main kernel: to their tensors in 16 bit, or to sums in fp32.
 #pragma once
 
+#include "kernels/ptx/mark.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/tcgen05.cuh"
 #include "kernels/sm100/backward/block.cuh"
@@ -66,6 +67,7 @@ __device__ void store_gradient(const Parameters& p, const Gradient& gradient, co
   std::int32_t* const turns = issuer && p.dk_turns
                                   ? p.dk_turns + key_tile_number(p, work) * 4 + gradient.turns + thread.group
                                   : nullptr;
+  FLASHBACK_MARK("store gradient");
   wait(gradient.full, 0);
   ptx::fence_after_sync();
   if (turns) shared::wait_turn(turns, work.head % p.group);

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "kernels/ptx/bulk.cuh"
+#include "kernels/ptx/mark.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/matrix.cuh"
 #include "kernels/ptx/sync.cuh"
@@ -74,6 +75,7 @@ __device__ void load(const Parameters& p, SharedMemory& sm) {
 #pragma unroll 1
       for (int tiles = to - from; tiles > 0; --tiles) {
         const int slot = tile_at.slot;
+        FLASHBACK_MARK("Q, dO");
         wait(sm.tile_empty[slot], tile_at.empty());
         arrive_and_expect(sm.tile_full[slot], kTileBytes);
         load_tensor(&sm.q[slot], &p.q, at, sm.tile_full[slot]);
@@ -192,6 +194,7 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& 
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::uint64_t q = ptx::wgmma_operand(&sm.q[slot]), dout = ptx::wgmma_operand(&sm.dout[slot]);
   float s[32], dp[32];
+  FLASHBACK_MARK("S, dP");
   turns.take();
   // A fence before every batch, also where no register changed: without it the four warps enter the products
   // apart, and the tile takes 8 % longer.
@@ -212,6 +215,7 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& 
   ptx::wgmma_wait<1>();
   ptx::pin(s);
   turns.pass();
+  FLASHBACK_MARK("softmax");
   Fragments prob, ds;  // as A operands: a step is 16 query rows, two blocks of the accumulator
 #pragma unroll
   for (int block = 0; block < 8; ++block) {
@@ -230,6 +234,7 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& 
   rows.load(stats + kQueryRows * sizeof(float));
   ptx::wgmma_wait<0>();
   ptx::pin(dp);
+  FLASHBACK_MARK("dS");
   wait(sm.ds_empty[ds_at.slot], ds_at.empty());
   ds_row += ptx::shared_address(&sm.ds[ds_at.slot]);
 #pragma unroll
@@ -246,6 +251,7 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& 
     if (block % 2 == 1)
       ptx::store_matrix_transposed(ds_row + block / 2 * 16 * tile::kRowBytes, ds[block / 2]);
   }
+  FLASHBACK_MARK("dV");
   ptx::wgmma_fence();
 #pragma unroll
   for (int step = 0; step < 4; ++step) ptx::wgmma<kDtype, true>(item.dv, prob[step], dout + 128 * step);
@@ -253,6 +259,7 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& 
   ptx::fence_async_shared();
   __syncwarp();
   if (lane == 0) arrive(sm.ds_full[ds_at.slot]);
+  FLASHBACK_MARK("dK");
   ptx::wgmma_fence();
 #pragma unroll
   for (int step = 0; step < 4; ++step) ptx::wgmma<kDtype, true>(item.dk, ds[step], q + 128 * step);
@@ -389,6 +396,7 @@ __device__ void multiply(const Parameters& p, SharedMemory& sm) {
       const std::uint64_t ds = ptx::wgmma_operand(&sm.ds[ds_at.slot]);
       constexpr int kHalf = sizeof(sm.ds[0].half[0]) / 16;
       float dq[32];
+      FLASHBACK_MARK("dQ");
       ptx::wgmma_fence();
       ptx::wgmma_fresh<kDtype, true>(dq, ds, k);
 #pragma unroll
@@ -401,6 +409,7 @@ __device__ void multiply(const Parameters& p, SharedMemory& sm) {
       if (lane == 0) arrive(sm.ds_empty[ds_at.slot]);
       ds_at.advance();
 
+      FLASHBACK_MARK("store dQ");
       wait(sm.dq_empty[dq_at.slot], dq_at.empty());
       const std::uint32_t to = ptx::shared_address(sm.dq[dq_at.slot]) + thread * 16;
 #pragma unroll
@@ -452,6 +461,7 @@ __device__ void reduce(const Parameters& p, SharedMemory& sm, int dq_stage) {
         const std::int64_t sequence = query_number(p, work, work.kv_head * p.group + i);
 #pragma unroll 1
         for (; next < tiles; next += kDqStages) {
+          FLASHBACK_MARK("add dQ");
           const int along = work.first + next, t = along < work.end ? along : along - tiles;
           float* const to = p.dq_accum + (sequence + t) * kDqFloats;
           wait(sm.dq_full[dq_stage], dq_parity);

@@ -1,0 +1,275 @@
+#include "bench/suites.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "attention/launch.h"
+#include "program/failure.h"
+
+namespace flashback::bench {
+namespace {
+
+using emulator::timing::Costs;
+
+constexpr Arch kArch = Arch::kSm100;
+constexpr std::int64_t kTokens = 65536, kHeads = 32;
+
+struct Variant {
+  TensorMemory tensor_memory;
+  Signal signal;
+};
+constexpr Variant kBaseline = {TensorMemory::kAliased, Signal::kCta};
+constexpr Variant kResult = {TensorMemory::kSplit, Signal::kWarp};
+
+std::string name_of(const Variant& v) {
+  return fmt::format("{}/{}", name(v.tensor_memory), name(v.signal));
+}
+
+struct Case {
+  std::string name;
+  std::int64_t kv_heads = kHeads, seqlen = 0;
+  Mask mask = Mask::kDense;
+  Dtype dtype = Dtype::kBf16;
+  bool deterministic = false;
+};
+
+Problem problem_of(const Case& c, const Variant& v) {
+  Problem problem;
+  problem.shape = {.batch = kTokens / c.seqlen,
+                   .heads = kHeads,
+                   .kv_heads = c.kv_heads,
+                   .seqlen_q = c.seqlen,
+                   .seqlen_k = c.seqlen};
+  problem.mask = c.mask;
+  problem.dtype = c.dtype;
+  problem.deterministic = c.deterministic;
+  problem.tensor_memory = v.tensor_memory;
+  problem.signal = v.signal;
+  return problem;
+}
+
+// Empty when the library has the kernel.
+std::string missing(const Case& c, const Variant& v) {
+  Plan plan;
+  const Status status = make_plan(kArch, problem_of(c, v), &plan);
+  return status.ok() ? "" : status.sentence();
+}
+
+// Recordings of kernels, made once each.
+class Shelf {
+ public:
+  explicit Shelf(const std::function<void(const std::string&)>& began) : began_(began) {}
+  const Recordings& of(const Problem& problem) {
+    Plan plan;
+    program::require(make_plan(kArch, problem, &plan));
+    const std::string key =
+        plan.kernel->main.name + (problem.shape.kv_heads != problem.shape.heads ? " grouped" : "");
+    const auto found = shelf_.find(key);
+    if (found != shelf_.end()) return found->second;
+    began_("recording " + key);
+    return shelf_.emplace(key, record(kArch, problem, kTripCounts)).first->second;
+  }
+
+ private:
+  const std::function<void(const std::string&)>& began_;
+  std::map<std::string, Recordings> shelf_;
+};
+
+Row row_of(const Case& c, const Variant& variant, const std::vector<Costs>& settings, Shelf& shelf,
+           const std::function<void(const std::string&)>& began) {
+  const Problem problem = problem_of(c, variant), baseline = problem_of(c, kBaseline);
+  Row row;
+  row.name = c.name;
+  row.variant = name_of(variant);
+  row.shape = problem.shape;
+  row.mask = c.mask;
+  row.dtype = c.dtype;
+  row.no_kernel = missing(c, variant);
+  if (!row.no_kernel.empty()) return row;
+  const Recordings &recorded = shelf.of(problem), &recorded_baseline = shelf.of(baseline);
+  began("predicting " + c.name + " " + row.variant);
+  const std::size_t n = settings.size();
+  std::vector<double> tflops(n), before(n), ratio(n), tile(n), tile_before(n);
+  in_parallel(n, [&](std::size_t i) {
+    const CtaTimes times(recorded, settings[i]), times_before(recorded_baseline, settings[i]);
+    const Pass pass = predict(kArch, problem, times, settings[i]),
+               pass_before = predict(kArch, baseline, times_before, settings[i]);
+    tflops[i] = pass.tflops;
+    before[i] = pass_before.tflops;
+    ratio[i] = pass.tflops / pass_before.tflops;
+    tile[i] = pass.tile_cycles;
+    tile_before[i] = pass_before.tile_cycles;
+  });
+  row.tflops = interval_of(tflops[0], tflops);
+  row.tflops_baseline = interval_of(before[0], before);
+  row.ratio = interval_of(ratio[0], ratio);
+  row.tile_cycles = interval_of(tile[0], tile);
+  row.tile_baseline = interval_of(tile_before[0], tile_before);
+  return row;
+}
+
+std::vector<Costs> settings_for(bool with_intervals) {
+  return with_intervals ? settings(kArch) : std::vector<Costs>{emulator::timing::nominal(kArch)};
+}
+
+}  // namespace
+
+std::string_view name(Suite suite) {
+  switch (suite) {
+    case Suite::kEmulator:
+      return "emulator";
+    case Suite::kAblation:
+      return "ablation";
+    case Suite::kHeadline:
+      return "headline";
+    case Suite::kSweep:
+      return "sweep";
+    case Suite::kSensitivity:
+      return "sensitivity";
+    case Suite::kMicro:
+      return "micro";
+  }
+  return "";
+}
+
+SuiteResult predict_headline(bool with_intervals, const std::function<void(const std::string&)>& began) {
+  struct Published {
+    Case c;
+    double baseline, result;
+  };
+  const Published cases[] = {
+      {{"dense_mha", kHeads, 32768}, 731, 841},
+      {{"causal_mha", kHeads, 32768, Mask::kCausal}, 705, 808},
+      {{"dense_gqa", 8, 16384}, 840, 903},
+      {{"causal_gqa", 8, 16384, Mask::kCausal}, 750, 842},
+      {{"dense_fp16", kHeads, 8192, Mask::kDense, Dtype::kF16}, 692, 782},
+      {{"dense_det", kHeads, 16384, Mask::kDense, Dtype::kBf16, true}, 709, 774},
+      {{"causal_det", kHeads, 16384, Mask::kCausal, Dtype::kBf16, true}, 664, 725},
+  };
+  const std::vector<Costs> all = settings_for(with_intervals);
+  Shelf shelf(began);
+  SuiteResult result;
+  result.settings = all.size();
+  for (const Published& published : cases) {
+    Row row = row_of(published.c, kResult, all, shelf, began);
+    row.published_baseline = published.baseline;
+    row.published = published.result;
+    row.published_ratio_low = row.published_ratio_high = published.result / published.baseline;
+    result.rows.push_back(std::move(row));
+  }
+  return result;
+}
+
+SuiteResult predict_ablation(bool with_intervals, const std::function<void(const std::string&)>& began) {
+  struct Published {
+    Variant variant;
+    double dense_low, dense_high, causal_low, causal_high;
+  };
+  const Published changes[] = {
+      {{TensorMemory::kSplit, Signal::kCta}, 1.02, 1.02, 1.03, 1.04},
+      {{TensorMemory::kAliased, Signal::kWarp}, 1.08, 1.09, 1.00, 1.01},
+      {kResult, 1.13, 1.15, 1.11, 1.15},
+  };
+  const std::vector<Costs> all = settings_for(with_intervals);
+  Shelf shelf(began);
+  SuiteResult result;
+  result.settings = all.size();
+  for (const Case& c : {Case{"dense_mha", kHeads, 32768}, Case{"causal_mha", kHeads, 32768, Mask::kCausal}}) {
+    for (const Published& change : changes) {
+      Row row = row_of(c, change.variant, all, shelf, began);
+      const bool causal = c.mask == Mask::kCausal;
+      row.published_ratio_low = causal ? change.causal_low : change.dense_low;
+      row.published_ratio_high = causal ? change.causal_high : change.dense_high;
+      result.rows.push_back(std::move(row));
+    }
+  }
+  return result;
+}
+
+SuiteResult predict_sweep(const std::function<void(const std::string&)>& began) {
+  const std::vector<Costs> all = settings_for(false);
+  Shelf shelf(began);
+  SuiteResult result;
+  result.settings = all.size();
+  double logarithms = 0, worst = 1e9;
+  int known = 0;
+  for (const Dtype dtype : {Dtype::kBf16, Dtype::kF16}) {
+    for (const bool deterministic : {false, true}) {
+      for (const std::int64_t kv_heads : {kHeads, std::int64_t{8}, std::int64_t{1}}) {
+        for (const Mask mask : {Mask::kDense, Mask::kCausal}) {
+          for (const std::int64_t seqlen : {512, 1024, 2048, 4096, 8192, 16384, 32768}) {
+            const char* const heads = kv_heads == kHeads ? "mha" : kv_heads == 1 ? "mqa" : "gqa";
+            const Case c = {fmt::format("{}_{}_{}{}_{}", name(mask), heads, name(dtype),
+                                        deterministic ? "_det" : "", seqlen),
+                            kv_heads,
+                            seqlen,
+                            mask,
+                            dtype,
+                            deterministic};
+            Row row = row_of(c, kResult, all, shelf, began);
+            if (row.no_kernel.empty()) {
+              logarithms += std::log(row.ratio.nominal);
+              worst = std::min(worst, row.ratio.nominal);
+              ++known;
+            }
+            result.rows.push_back(std::move(row));
+          }
+        }
+      }
+    }
+  }
+  if (known > 0) {
+    result.geometric_mean = std::exp(logarithms / known);
+    result.worst = worst;
+  }
+  return result;
+}
+
+std::vector<Sensitivity> predict_sensitivity(const std::function<void(const std::string&)>& began) {
+  const Case c = {"dense_mha", kHeads, 32768};
+  Shelf shelf(began);
+  const Recordings &before = shelf.of(problem_of(c, kBaseline)), &after = shelf.of(problem_of(c, kResult));
+  const Costs usual = emulator::timing::nominal(kArch);
+  std::vector<std::pair<std::string, Costs>> changes = {{"nominal", usual}};
+  for (const emulator::timing::Constant& constant : emulator::timing::constants(kArch)) {
+    for (const double value : {constant.low, constant.high}) {
+      if (value == constant.nominal) continue;
+      changes.emplace_back(fmt::format("{} {:g}", constant.name, value), usual);
+      changes.back().second.*constant.value = value;
+    }
+  }
+  constexpr double kNothing = 1e-3, kEndless = 1e9;
+  const auto free = [&](const char* what, std::initializer_list<std::pair<double Costs::*, double>> values) {
+    changes.emplace_back(std::string(what) + " free", usual);
+    for (const auto& [field, value] : values) changes.back().second.*field = value;
+  };
+  free("special functions", {{&Costs::special, kNothing}, {&Costs::special_latency, 4}});
+  free("fp32, integers and conversions", {{&Costs::fma2, kNothing},
+                                          {&Costs::alu, kNothing},
+                                          {&Costs::convert, kNothing},
+                                          {&Costs::integer, kNothing}});
+  free("shared memory", {{&Costs::shared_bytes, kEndless}, {&Costs::register_bytes, kEndless}});
+  free("reads of tensor memory", {{&Costs::tensor_read_bytes, kEndless}, {&Costs::tensor_load_latency, 0}});
+  free("signals and barriers", {{&Costs::arrive, 0},
+                                {&Costs::wake, 0},
+                                {&Costs::ask, 0},
+                                {&Costs::barrier, 0},
+                                {&Costs::barrier_warp, 0},
+                                {&Costs::product_issue, 0},
+                                {&Costs::commit, 0}});
+  free("loads by TMA",
+       {{&Costs::copy_latency, 0}, {&Costs::small_copy_latency, 0}, {&Costs::copy_bytes, kEndless}});
+  free("the reduction of dQ", {{&Costs::reduce_bytes, kEndless}, {&Costs::reduce_latency, 0}});
+  std::vector<Sensitivity> rows(changes.size());
+  began("replaying");
+  in_parallel(changes.size(), [&](std::size_t i) {
+    rows[i] = {changes[i].first, CtaTimes(before, changes[i].second).tile(),
+               CtaTimes(after, changes[i].second).tile()};
+  });
+  return rows;
+}
+
+}  // namespace flashback::bench

@@ -1,0 +1,123 @@
+#include "program/suite_report.h"
+
+#include <fmt/format.h>
+
+namespace flashback::program {
+namespace {
+
+using bench::Interval;
+using bench::Row;
+using bench::Suite;
+using Json = nlohmann::ordered_json;
+
+constexpr double kPeak = 2250;  // dense TFLOP/s of a B200 in 16 bit, vendor
+
+Json json_of(const Interval& interval) {
+  return {{"nominal", interval.nominal},
+          {"low", interval.low},
+          {"high", interval.high},
+          {"least", interval.least},
+          {"most", interval.most}};
+}
+
+Json json_of(const Row& row) {
+  Json json = {{"case", row.name},         {"variant", row.variant},         {"batch", row.shape.batch},
+               {"heads", row.shape.heads}, {"kv_heads", row.shape.kv_heads}, {"seqlen", row.shape.seqlen_q}};
+  if (!row.no_kernel.empty()) {
+    json["word"] = "no kernel";
+    json["why"] = row.no_kernel;
+    return json;
+  }
+  json["word"] = "predicted";
+  json["tflops_baseline"] = row.tflops_baseline.nominal;
+  json["tflops"] = row.tflops.nominal;
+  json["share_of_peak"] = row.tflops.nominal / kPeak;
+  json["ratio"] = row.ratio.nominal;
+  json["ratio_lo"] = row.ratio.low;
+  json["ratio_hi"] = row.ratio.high;
+  json["ratio_least"] = row.ratio.least;
+  json["ratio_most"] = row.ratio.most;
+  if (row.has_published()) {
+    if (row.published != 0) {
+      json["published"] = {{"tflops_baseline", row.published_baseline},
+                           {"tflops", row.published},
+                           {"ratio", row.published_ratio_low}};
+    } else {
+      json["published"] = {{"ratio_low", row.published_ratio_low}, {"ratio_high", row.published_ratio_high}};
+    }
+    json["inside"] = row.inside();
+  }
+  json["tile_cycles"] = json_of(row.tile_cycles);
+  json["tile_cycles_baseline"] = json_of(row.tile_baseline);
+  json["tflops_interval"] = json_of(row.tflops);
+  json["tflops_baseline_interval"] = json_of(row.tflops_baseline);
+  return json;
+}
+
+std::string published_text(const Row& row) {
+  if (!row.has_published()) return "";
+  if (row.published != 0) {
+    return fmt::format("{:.0f} -> {:.0f}, {:.3f}", row.published_baseline, row.published,
+                       row.published_ratio_low);
+  }
+  if (row.published_ratio_low == row.published_ratio_high)
+    return fmt::format("{:.2f}", row.published_ratio_low);
+  return fmt::format("{:.2f} to {:.2f}", row.published_ratio_low, row.published_ratio_high);
+}
+
+}  // namespace
+
+Json to_json(Suite suite, const bench::SuiteResult& result) {
+  Json json = {{"suite", name(suite)},
+               {"device", "emulator"},
+               {"arch", "sm100"},
+               {"word", "predicted"},
+               {"settings", result.settings}};
+  if (result.geometric_mean) {
+    json["geometric_mean"] = *result.geometric_mean;
+    json["worst"] = *result.worst;
+    json["published"] = {{"geometric_mean", 1.129},
+                         {"worst", 1.023},
+                         {"geometric_mean_deterministic", 1.050},
+                         {"worst_deterministic", 0.995}};
+  }
+  json["rows"] = Json::array();
+  for (const Row& row : result.rows) json["rows"].push_back(json_of(row));
+  return json;
+}
+
+std::string to_text(Suite suite, const bench::SuiteResult& result) {
+  std::string out = fmt::format(
+      "{} of the backward pass, predicted for a B200 (timing model; nothing is measured)\n"
+      "baseline aliased/cta; TFLOP/s count 2.5 times the forward; share of {:.0f}; {} settings of the open "
+      "constants{}\n\n"
+      "{:<28} {:<13} {:>8} {:>8} {:>6} {:>7} {:>15} {:>15}  {:<22}\n",
+      name(suite), kPeak, result.settings,
+      result.settings > 1 ? ", 10 % to 90 % in brackets" : ", all nominal", "case", "variant", "baseline",
+      "TFLOP/s", "share", "ratio", "10 % to 90 %", "least to most", "published");
+  for (const Row& row : result.rows) {
+    if (!row.no_kernel.empty()) {
+      out += fmt::format("{:<28} {:<13} no kernel: {}\n", row.name, row.variant, row.no_kernel);
+      continue;
+    }
+    const auto range = [&](double from, double to) {
+      return result.settings > 1 ? fmt::format("{:.3f} - {:.3f}", from, to) : "";
+    };
+    out += fmt::format(
+        "{:<28} {:<13} {:>8.0f} {:>8.0f} {:>5.1f}% {:>7.3f} {:>15} {:>15}  {:<22}{}\n", row.name, row.variant,
+        row.tflops_baseline.nominal, row.tflops.nominal, 100 * row.tflops.nominal / kPeak, row.ratio.nominal,
+        range(row.ratio.low, row.ratio.high), range(row.ratio.least, row.ratio.most), published_text(row),
+        !row.has_published() || result.settings < 2 ? ""
+        : row.inside()                              ? "inside"
+                                                    : "outside");
+  }
+  if (result.geometric_mean) {
+    out += fmt::format(
+        "\ngeometric mean of the rows with a kernel {:.3f} (published 1.129), worst {:.3f} (published "
+        "1.023)\n",
+        *result.geometric_mean, *result.worst);
+  }
+  return out;
+}
+
+}  // namespace flashback::program

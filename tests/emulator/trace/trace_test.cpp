@@ -1,0 +1,82 @@
+// The kernel's own run, drawn: lanes, sections, and that what is drawn is what was replayed.
+#include "emulator/trace/trace.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "bench/recorded.h"
+
+namespace flashback::emulator::trace {
+namespace {
+
+Run run_of(TensorMemory memory, Signal signal) {
+  Problem problem;
+  problem.tensor_memory = memory;
+  problem.signal = signal;
+  const int tiles = 12;
+  const bench::Recordings recordings = bench::record(Arch::kSm100, problem, {&tiles, 1});
+  Run run;
+  run.title = recordings.at(tiles).kernel->name;
+  run.outcome = timing::replay(recordings.at(tiles), timing::nominal(Arch::kSm100), &run.timeline);
+  EXPECT_TRUE(run.outcome.ok()) << run.outcome.error;
+  return run;
+}
+
+// The baseline and the result.
+const std::vector<Run>& runs() {
+  static const std::vector<Run> both = {run_of(TensorMemory::kAliased, Signal::kCta),
+                                        run_of(TensorMemory::kSplit, Signal::kWarp)};
+  return both;
+}
+
+// Five barriers of all eight compute warps in a tile of the baseline, none in one of the result.
+TEST(Traces, ComputeWideBarriersAreThoseOfTheVariant) {
+  for (int r = 0; r < 2; ++r) {
+    const trace::Run& run = runs()[r];
+    const SteadyTile tile = steady_tile(run);
+    ASSERT_GT(tile.cycles, 0);
+    int meetings = 0;
+    for (const timing::Meeting& meeting : run.timeline.meetings) {
+      meetings += meeting.warps == 8 && meeting.time >= tile.begin && meeting.time < tile.begin + tile.cycles;
+    }
+    EXPECT_EQ(meetings, r == 0 ? 5 : 0) << run.title;
+  }
+}
+
+// The order of products that the map prescribes, over a tile.
+TEST(Traces, TheTensorCoreShowsTheOrderOfTheMap) {
+  const char* const orders[] = {"S dK dQ dP dV ", "S dV dK dQ dP "};
+  for (int r = 0; r < 2; ++r) {
+    const trace::Run& run = runs()[r];
+    const double begin = steady_tile(run).begin;
+    std::string order;
+    for (const timing::Span& span : run.timeline.spans) {
+      if (span.actor.agent != timing::Agent::kTensorCore || span.begin < begin) continue;
+      const std::string& name = run.timeline.kernel->sections[span.actor.section];
+      if (order.empty() && name != "S") continue;
+      order += name + " ";
+    }
+    EXPECT_EQ(order.substr(0, std::string(orders[r]).size() * 2), std::string(orders[r]) + orders[r])
+        << run.title;
+  }
+}
+
+TEST(Traces, ViewsHaveEveryLaneAndSection) {
+  const std::string picture = svg(runs()), table = text(runs());
+  for (const char* word : {"tensor core", "TMA", "reduction", "warp 4", "warp 11", "load S", "softmax",
+                           "store P", "load dP", "dS", "store dS", "add dQ", "waits for"}) {
+    EXPECT_NE(picture.find(word), std::string::npos) << word;
+    EXPECT_NE(table.find(word), std::string::npos) << word;
+  }
+  EXPECT_NE(picture.find("stroke-dasharray=\"4 3\""), std::string::npos);
+  const nlohmann::json events = nlohmann::json::parse(chrome_json(runs()))["traceEvents"];
+  double last = 0;
+  for (const nlohmann::json& event : events) {
+    if (event["ph"] == "X") last = std::max(last, event["ts"].get<double>() + event["dur"].get<double>());
+  }
+  EXPECT_GT(last, 0.9 * runs()[0].outcome.cycles);
+}
+
+}  // namespace
+}  // namespace flashback::emulator::trace
