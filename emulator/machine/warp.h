@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "emulator/machine/fault.h"
+#include "emulator/machine/units/tensor_memory.h"
 #include "emulator/machine/units/warp_products.h"
 #include "emulator/program/program.h"
 
@@ -90,13 +91,13 @@ class Warp {
   // Loads and stores of tensor memory that were issued and have not taken effect.
   struct PendingLoad {
     const Step* step;
-    std::uint32_t column;
+    TensorAccess from;
     std::uint64_t operation = 0;
     bool is_copied = false;  // it has taken effect, and is kept until the warp could know: for the observer
   };
   struct PendingStore {
-    std::uint32_t column;
-    std::vector<std::uint32_t> values;  // 32 lanes a column
+    TensorAccess to;
+    std::vector<std::uint32_t> values;  // 32 lanes a register
     std::uint64_t operation = 0;
   };
   std::vector<PendingLoad> pending_loads;

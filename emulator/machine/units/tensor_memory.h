@@ -12,6 +12,21 @@ namespace flashback::emulator {
 
 class Warp;
 
+// Which cells the registers of a tcgen05.ld or .st are, over the 32 threads of a warp.
+enum class TensorShape : std::uint8_t { k32x32b, k16x32bx2, k16x64b, k16x128b, k16x256b };
+
+struct TensorAccess {
+  TensorShape shape = TensorShape::k32x32b;
+  bool packs = false;  // .pack::16b, .unpack::16b: a register is the low halves of two neighbouring columns
+  std::uint32_t lane = 0;    // the first
+  std::uint32_t column = 0;  // the first
+  std::uint32_t half = 0;    // of 16x32bx2: how many columns further its second half is
+
+  // Columns that one half spans (of 16x32bx2; there is one part otherwise).
+  std::uint32_t columns(std::uint32_t registers) const;
+  std::uint32_t lanes() const { return shape == TensorShape::k32x32b ? 32 : 16; }
+};
+
 class TensorMemory {
  public:
   static constexpr std::uint32_t kColumns = 512, kLanes = 128;
@@ -30,6 +45,10 @@ class TensorMemory {
   bool relinquished = false;  // no further allocation by this CTA
 
   Column* column(std::uint32_t c) { return columns_.get() + c; }
+
+  // Register number `j` of an access, of 32 threads.
+  void load(const TensorAccess& access, std::uint32_t j, std::uint32_t* values);
+  void store(const TensorAccess& access, std::uint32_t j, const std::uint32_t* values);
 
  private:
   static std::uint32_t units_of(std::uint32_t first, std::uint32_t columns);
