@@ -74,7 +74,8 @@ template <bool a_in_registers>
 Body select_multiply(Match& match) {
   WarpProductShape shape;
   shape.n = std::atoi(match.choice(0).data() + 4);  // m64n...
-  shape.type = match.choice(1).starts_with("f16") ? Half::kF16 : Half::kBf16;
+  shape.type = match.choice(1).ends_with(".f16") ? Half::kF16 : Half::kBf16;
+  shape.d_is_f16 = match.choice(1).starts_with("f16");
   shape.a_in_registers = a_in_registers;
   const int literals = shape.d_registers() + (a_in_registers ? 4 : 0) + 1, count = a_in_registers ? 3 : 4;
   if (match.list_size() != literals + count) return nullptr;
@@ -97,7 +98,7 @@ Body select_multiply(Match& match) {
   ".m64n80k16|.m64n88k16|.m64n96k16|.m64n104k16|.m64n112k16|.m64n120k16|.m64n128k16|.m64n136k16|"       \
   ".m64n144k16|.m64n152k16|.m64n160k16|.m64n168k16|.m64n176k16|.m64n184k16|.m64n192k16|.m64n200k16|"    \
   ".m64n208k16|.m64n216k16|.m64n224k16|.m64n232k16|.m64n240k16|.m64n248k16|.m64n256k16)"
-#define MULTIPLY "wgmma.mma_async.sync.aligned" SHAPES ".f32(.bf16.bf16|.f16.f16)"
+#define MULTIPLY "wgmma.mma_async.sync.aligned" SHAPES "(.f32.bf16.bf16|.f32.f16.f16|.f16.f16.f16)"
 
 constexpr Row kRows[] = {
     {MULTIPLY, "+list:{r32}, a:r64, b:r64, !l:p, l:r32, l:r32, l:r32, l:r32", select_multiply<false>},

@@ -1,4 +1,5 @@
-// wgmma.mma_async m64nNk16 with 16-bit operands: D = A B (+ D), D and perhaps A in registers.
+// wgmma.mma_async m64nNk16 with 16-bit operands: D = A B (+ D), D and perhaps A in registers. D is fp32, or
+// fp16: then the fp32 result is rounded once more, to nearest even.
 //
 // A warpgroup issues it together, and each of its four warps has 16 of the 64 rows. Nothing orders the warps
 // among themselves but their barriers; so a warp's product is a piece of work of its own. It reads its
@@ -24,11 +25,13 @@ struct WarpProductShape {
   bool a_in_registers = false;
   bool a_mn_major = false, b_mn_major = false;
   bool negative = false;  // - A B
+  bool d_is_f16 = false;  // two neighbouring columns in a register
 
   std::int64_t packed() const;
   static WarpProductShape of(const Step& step);
-  // Step::list: N / 2 registers of D, then four of A where it is in registers.
-  int d_registers() const { return n / 2; }
+  // Step::list: the registers of D, then four of A where it is in registers.
+  int d_registers() const { return d_registers(n); }
+  int d_registers(int columns) const { return columns / (d_is_f16 ? 4 : 2); }
 };
 
 struct WarpProduct {
