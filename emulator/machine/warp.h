@@ -133,6 +133,7 @@ class Warp {
 
   void diverge(std::uint32_t target, LaneMask taken);
   void merge_groups();
+  bool waits_in_vain(const Wait& wait) const;
   template <bool kObserved>
   void run_group(std::uint32_t& slice);
 
