@@ -95,7 +95,7 @@ TensorAccess access_of(const Warp& warp, const Step& step, TensorShape shape, bo
   }
   const std::uint32_t columns = access.columns(step.list_size);
   for (const std::uint32_t first : {access.column, access.column + access.half}) {
-    if (!warp.cta().tensor_memory.allocated(first, columns)) {
+    if (!warp.cta().tensor_memory.reachable(first, columns)) {
       warp.fault(step, fmt::format("columns {} to {} of tensor memory, which are not all allocated", first,
                                    first + columns - 1));
     }

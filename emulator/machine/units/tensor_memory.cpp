@@ -19,7 +19,7 @@ void TensorMemory::Free::operator()(Column* columns) const {
 }
 
 void TensorMemory::reset() {
-  used_ = 0;
+  used_ = reachable_ = 0;
   relinquished = false;
 }
 
@@ -36,20 +36,20 @@ std::uint32_t TensorMemory::allocate(std::uint32_t columns) {
     const std::uint32_t units = units_of(first, columns);
     if ((used_ & units) != 0) continue;
     used_ |= units;
+    reachable_ |= units;
     std::memset(columns_.get() + first, 0xff, columns * sizeof(Column));
     return first;
   }
   return kColumns;
 }
 
-bool TensorMemory::allocated(std::uint32_t first, std::uint32_t columns) const {
+bool TensorMemory::all(std::uint32_t units, std::uint32_t first, std::uint32_t columns) {
   if (first >= kColumns || columns > kColumns - first) return false;
-  const std::uint32_t units = units_of(first, columns);
-  return (used_ & units) == units;
+  return (~units & units_of(first, columns)) == 0;
 }
 
 bool TensorMemory::release(std::uint32_t first, std::uint32_t columns) {
-  if (first % kUnit != 0 || !allocated(first, columns)) return false;
+  if (first % kUnit != 0 || !all(used_, first, columns)) return false;
   used_ &= ~units_of(first, columns);
   return true;
 }

@@ -39,7 +39,9 @@ class TensorMemory {
   std::uint32_t allocate(std::uint32_t columns);
   // False when one of them is not allocated.
   bool release(std::uint32_t first, std::uint32_t columns);
-  bool allocated(std::uint32_t first, std::uint32_t columns) const;
+  // Whether each of them is the CTA's or was: freed columns keep what they hold until they are allocated
+  // again, and programs that are right on hardware free them under a last load of another warp.
+  bool reachable(std::uint32_t first, std::uint32_t columns) const { return all(reachable_, first, columns); }
   std::uint32_t columns_in_use() const;
 
   bool relinquished = false;  // no further allocation by this CTA
@@ -51,6 +53,7 @@ class TensorMemory {
   void store(const TensorAccess& access, std::uint32_t j, const std::uint32_t* values);
 
  private:
+  static bool all(std::uint32_t units, std::uint32_t first, std::uint32_t columns);
   static std::uint32_t units_of(std::uint32_t first, std::uint32_t columns);
 
   struct Free {
@@ -58,6 +61,7 @@ class TensorMemory {
   };
   std::unique_ptr<Column[], Free> columns_;  // made at the first allocation
   std::uint32_t used_ = 0;                   // bit u: columns 32u to 32u+31
+  std::uint32_t reachable_ = 0;              // likewise, those that have been used
 };
 
 // tcgen05.ld takes effect when one of its registers is used, at the latest: compiled programs rely on that.

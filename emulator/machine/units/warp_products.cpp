@@ -16,14 +16,16 @@ namespace flashback::emulator {
 
 std::int64_t WarpProductShape::packed() const {
   return n | (type == Half::kF16) << 9 | a_in_registers << 10 | a_mn_major << 11 | b_mn_major << 12 |
-         negative << 13 | d_is_f16 << 14;
+         negative << 13 | d_is_f16 << 14 | (type == Half::kTf32) << 15;
 }
 
 WarpProductShape WarpProductShape::of(const Step& step) {
   const std::int64_t bits = step.immediate;
   const auto bit = [&](int at) { return (bits >> at & 1) != 0; };
   return {static_cast<int>(bits & 0x1ff),
-          bit(9) ? Half::kF16 : Half::kBf16,
+          bit(15)  ? Half::kTf32
+          : bit(9) ? Half::kF16
+                   : Half::kBf16,
           bit(10),
           bit(11),
           bit(12),
@@ -169,8 +171,9 @@ void read_a(Warp& warp, const WarpProduct& product, const WarpProductShape& shap
     read_chunks(warp.cta(), own_rows(), false, kRows, kMatrixDepth / kChunkElements, kOperand,
                 [&](int m, int chunk) { return &values[m][chunk * kChunkElements]; });
   }
+  const int step = shape.type == Half::kTf32 ? 2 : 1;  // the sign stands in the high half of a word
   for (auto& row : values) {
-    for (std::uint16_t& value : row) value ^= sign;
+    for (int i = step - 1; i < kMatrixDepth; i += step) row[i] ^= sign;
   }
   arithmetic.columns_from_k_major(shape.type, values, kRows, block);
 }

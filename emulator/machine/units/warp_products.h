@@ -1,5 +1,5 @@
-// wgmma.mma_async m64nNk16 with 16-bit operands: D = A B (+ D), D and perhaps A in registers. D is fp32, or
-// fp16: then the fp32 result is rounded once more, to nearest even.
+// wgmma.mma_async m64nNk16 with 16-bit operands, or m64nNk8 with tf32: D = A B (+ D), D and perhaps A in
+// registers. D is fp32, or fp16: then the fp32 result is rounded once more, to nearest even.
 //
 // A warpgroup issues it together, and each of its four warps has 16 of the 64 rows. Nothing orders the warps
 // among themselves but their barriers; so a warp's product is a piece of work of its own. It reads its
