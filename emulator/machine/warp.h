@@ -31,6 +31,7 @@ struct Wait {
     kCopyGroups,  // what: groups of cp.async that may stay pending
     kRegisters,   // what: registers a thread wanted
     kColumns,     // what: columns of tensor memory wanted
+    kWarpgroup,   // what: the warpgroup whose warps must reach its fence, when: how many it had passed before
   };
   Kind kind = Kind::kNothing;
   std::uint32_t what = 0;

@@ -1,7 +1,9 @@
 // wgmma.mma_async, fence, commit_group, wait_group: all four warps of a warpgroup execute them.
 //
-// The fence orders accesses of registers before the products behind it. Here a product never reads a register
-// before its issue, so nothing is left to order.
+// The fence orders accesses of registers before the products behind it, which here never read a register
+// before their issue. What is left is that the warps of a warpgroup wait for each other at it: a product of
+// hardware begins when all four have come, and programs rely on that for what the four have written to shared
+// memory (CUTLASS's wgmma_sm90 tutorial waits for its own cp.async only).
 #include <cstdlib>
 
 #include "emulator/machine/cta.h"
@@ -51,7 +53,14 @@ void multiply(Warp& warp, const Step& step, LaneMask mask) {
 }
 
 void fence(Warp& warp, const Step& step, LaneMask mask) {
-  whole_warpgroup(warp, step, mask);
+  if (!whole_warpgroup(warp, step, mask)) return;
+  const std::size_t number = static_cast<std::size_t>(warp.index()) / 4;
+  WarpgroupOrder& warpgroup = warp.cta().warpgroups[number];
+  const bool has_come = warp.waited().kind == Wait::Kind::kWarpgroup;
+  const std::uint32_t before = has_come ? warp.waited().when : warpgroup.reached(warp.index() % 4);
+  if (!warpgroup.passed(before)) {
+    warp.wait_here({Wait::Kind::kWarpgroup, static_cast<std::uint32_t>(number), before});
+  }
 }
 
 void commit(Warp& warp, const Step& step, LaneMask mask) {

@@ -63,6 +63,17 @@ class WarpgroupOrder {
  public:
   // Throws Misuse when another warp has issued something else in this place. `warp`: 0 to 3.
   void issued(int warp, const WarpProduct& product);
+  // A warp reaches a fence. Returns how many fences all four had passed before.
+  std::uint32_t reached(int warp) {
+    const std::uint32_t before = fences_passed_;
+    reached_ |= 1u << warp;
+    if (reached_ == 0xf) {
+      reached_ = 0;
+      ++fences_passed_;
+    }
+    return before;
+  }
+  bool passed(std::uint32_t before) const { return fences_passed_ != before; }
   // Whether all four have issued as many.
   bool settled() const { return issued_.empty(); }
 
@@ -70,6 +81,8 @@ class WarpgroupOrder {
   std::deque<WarpProduct> issued_;  // by one warp at least and not by all
   std::uint64_t forgotten_ = 0;     // issued by all
   std::uint64_t count_[4] = {};
+  std::uint32_t reached_ = 0;  // bit w: warp w waits at the fence
+  std::uint32_t fences_passed_ = 0;
 };
 
 }  // namespace flashback::emulator
