@@ -59,6 +59,8 @@ std::string Cta::describe(const Wait& wait) const {
       return fmt::format("waits until at most {} of its cp.async groups are pending", wait.what);
     case Wait::Kind::kRegisters:
       return fmt::format("waits for {} registers a thread", wait.what);
+    case Wait::Kind::kWarpgroup:
+      return fmt::format("waits for the other warps of warpgroup {} at its fence", wait.what);
     case Wait::Kind::kColumns:
       return fmt::format("waits for {} columns of tensor memory", wait.what);
     case Wait::Kind::kPair:

@@ -65,6 +65,11 @@ void Warp::merge_groups() {
   }
 }
 
+// A barrier that has not moved on need not be asked again.
+bool Warp::waits_in_vain(const Wait& wait) const {
+  return wait.kind == Wait::Kind::kBarrier && !cta_->barriers.passed(wait.what, wait.when);
+}
+
 template <bool kObserved>
 void Warp::run_group(std::uint32_t& slice) {
   const Step* code = cta_->launch().program->code.data();
@@ -104,6 +109,7 @@ void Warp::run_group(std::uint32_t& slice) {
 
 template <bool kObserved>
 Warp::Progress Warp::run(std::uint32_t slice) {
+  if (groups_.size() == 1 && waits_in_vain(groups_[0].wait)) return Progress::kNone;
   const std::uint64_t executed_before = executed_;
   bool polled = false, moved = false, slice_ended = false;
   std::uint32_t rest = slice;

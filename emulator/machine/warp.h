@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "emulator/machine/fault.h"
+#include "emulator/machine/units/tensor_memory.h"
 #include "emulator/machine/units/warp_products.h"
 #include "emulator/program/program.h"
 
@@ -32,6 +33,7 @@ struct Wait {
     kRegisters,   // what: registers a thread wanted
     kColumns,     // what: columns of tensor memory wanted
     kPair,        // a warp of the pair's other CTA, which does the same
+    kWarpgroup,   // what: the warpgroup whose warps must reach its fence, when: how many it had passed before
   };
   Kind kind = Kind::kNothing;
   std::uint32_t what = 0;
@@ -92,13 +94,13 @@ class Warp {
   // Loads and stores of tensor memory that were issued and have not taken effect.
   struct PendingLoad {
     const Step* step;
-    std::uint32_t column;
+    TensorAccess from;
     std::uint64_t operation = 0;
     bool is_copied = false;  // it has taken effect, and is kept until the warp could know: for the observer
   };
   struct PendingStore {
-    std::uint32_t column;
-    std::vector<std::uint32_t> values;  // 32 lanes a column
+    TensorAccess to;
+    std::vector<std::uint32_t> values;  // 32 lanes a register
     std::uint64_t operation = 0;
   };
   std::vector<PendingLoad> pending_loads;
@@ -134,6 +136,7 @@ class Warp {
 
   void diverge(std::uint32_t target, LaneMask taken);
   void merge_groups();
+  bool waits_in_vain(const Wait& wait) const;
   template <bool kObserved>
   void run_group(std::uint32_t& slice);
 

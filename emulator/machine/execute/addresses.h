@@ -15,7 +15,8 @@ namespace flashback::emulator {
 
 enum class MemorySpace { kGeneric, kGlobal, kShared, kLocal, kParameter };
 
-// How the lanes' addresses lie to each other. Only a full warp is more than scattered.
+// How the addresses of the executing lanes lie to each other: all the same; of a full warp, one after the
+// other.
 enum class Pattern { kUniform, kConsecutive, kScattered };
 
 // Lane l accesses the host memory at base + offset[l].
@@ -87,6 +88,7 @@ inline Access resolve(Warp& warp, const Step& step, std::uint32_t bytes, LaneMas
       span.highest = std::max<std::uint64_t>(span.highest, a);
       span.bits |= a;
     }
+    span.uniform = span.lowest == span.highest;
   }
   if ((span.bits & (bytes - 1)) != 0) check_alignment(warp, step, at, bytes, mask);
   if constexpr (space == MemorySpace::kShared) access.base = check_shared(warp, step, at, span, bytes, mask);

@@ -27,6 +27,10 @@ void nothing(Warp&, const Step&, LaneMask) {}
 std::uint32_t uniform(const Warp& warp, const Step& step, Slot slot, LaneMask mask, const char* what) {
   const std::uint32_t* value = warp.lanes<std::uint32_t>(slot);
   const std::uint32_t first = value[std::countr_zero(mask)];
+  std::uint32_t differs = 0;
+  each_lane(mask, [&](int l) { differs |= value[l] ^ first; });
+  if (differs == 0) [[likely]]
+    return first;
   each_lane(mask, [&](int l) {
     if (value[l] != first)
       warp.fault(step, fmt::format("its lanes name {} {} and {}", what, first, value[l]));

@@ -45,7 +45,7 @@ void load(Warp& warp, const Step& step, LaneMask mask) {
     switch (access.pattern) {
       case Pattern::kUniform: {
         const R value = static_cast<R>(read<M>(from));
-        for (int l = 0; l < 32; ++l) d[l] = value;
+        each_lane(mask, [&](int l) { d[l] = value; });
         break;
       }
       case Pattern::kConsecutive:

@@ -108,58 +108,73 @@ void relinquish(Warp& warp, const Step& step, LaneMask) {
   if (whole_warp(warp, step)) warp.cta().tensor_memory.relinquished = true;
 }
 
-// The first of the step's columns. A lane field of 0 stands for the warp's own quarter.
-std::uint32_t first_column(const Warp& warp, const Step& step) {
-  const std::uint32_t address =
-      uniform<std::uint32_t>(warp, step, step.a, "the address") + static_cast<std::uint32_t>(step.immediate);
-  const std::uint32_t lane = address >> 16, column = address & 0xffff;
+// Where the step's registers lie. A lane field within the first quarter stands for the same lane of the
+// warp's own.
+TensorAccess access_of(const Warp& warp, const Step& step, TensorShape shape, bool packs) {
+  const bool is_split = shape == TensorShape::k16x32bx2;  // then the immediate is the distance of its halves
+  const std::uint32_t address = uniform<std::uint32_t>(warp, step, step.a, "the address") +
+                                (is_split ? 0 : static_cast<std::uint32_t>(step.immediate));
   const std::uint32_t own = 32 * (static_cast<std::uint32_t>(warp.index()) % 4);
-  if (lane != 0 && lane != own) {
-    warp.fault(step, fmt::format("lane {} of tensor memory; warp {} may access lanes {} to {} only", lane,
-                                 warp.index(), own, own + 31));
+  std::uint32_t lane = address >> 16;
+  if (lane < 32) lane += own;
+  TensorAccess access{shape, packs, lane, address & 0xffff,
+                      is_split ? static_cast<std::uint32_t>(step.immediate) : 0};
+  if (lane != own && lane != own + 32 - access.lanes()) {
+    warp.fault(
+        step,
+        fmt::format("{} lanes of tensor memory from {} on; warp {} may access lanes {} to {} only, from {}",
+                    access.lanes(), address >> 16, warp.index(), own, own + 31,
+                    access.lanes() == 32 ? "the first" : "the first or the middle one"));
   }
-  if (!warp.cta().tensor_memory.allocated(column, step.list_size)) {
-    warp.fault(step, fmt::format("columns {} to {} of tensor memory, which are not all allocated", column,
-                                 column + step.list_size - 1));
+  const std::uint32_t columns = access.columns(step.list_size);
+  for (const std::uint32_t first : {access.column, access.column + access.half}) {
+    if (!warp.cta().tensor_memory.reachable(first, columns)) {
+      warp.fault(step, fmt::format("columns {} to {} of tensor memory, which are not all allocated", first,
+                                   first + columns - 1));
+    }
   }
-  return column;
+  return access;
 }
 
 // Number of a load or store that is issued now, whose access is known at once.
-std::uint64_t announce(const Warp& warp, const Step& step, Operation::Kind kind, std::uint32_t column) {
+std::uint64_t announce(const Warp& warp, const Step& step, Operation::Kind kind, const TensorAccess& access) {
   const std::uint64_t number = announce(warp, step, kAllLanes, kind);
   if (number == 0) [[likely]]
     return 0;
-  const Use use = kind == Operation::Kind::kTensorLoad ? Use::kRead : Use::kWrite;
-  ColumnAccess access{number, &warp.cta(), use, column, step.list_size};
-  access.lanes[warp.index() % 4] = kAllLanes;
-  warp.cta().observer()->accessed(access);
+  ColumnAccess told{number, &warp.cta(), kind == Operation::Kind::kTensorLoad ? Use::kRead : Use::kWrite,
+                    access.column, access.columns(step.list_size)};
+  told.lanes[warp.index() % 4] = (access.lanes() == 32 ? kAllLanes : LaneMask{0xffff}) << access.lane % 32;
+  warp.cta().observer()->accessed(told);
+  if (access.half != 0) {
+    told.first += access.half;
+    warp.cta().observer()->accessed(told);
+  }
   return number;
 }
 
+template <TensorShape shape, bool packs>
 void load(Warp& warp, const Step& step, LaneMask) {
   if (!whole_warp(warp, step)) return;
-  const std::uint32_t column = first_column(warp, step);
-  warp.pending_loads.push_back({&step, column, announce(warp, step, Operation::Kind::kTensorLoad, column)});
+  const TensorAccess from = access_of(warp, step, shape, packs);
+  warp.pending_loads.push_back({&step, from, announce(warp, step, Operation::Kind::kTensorLoad, from)});
   if (warp.cta().work.at_once()) copy_newest_load(warp);
 }
 
+template <TensorShape shape, bool unpacks>
 void store(Warp& warp, const Step& step, LaneMask) {
   if (!whole_warp(warp, step)) return;
   Cta& cta = warp.cta();
-  const std::uint32_t column = first_column(warp, step);
-  const std::uint64_t operation = announce(warp, step, Operation::Kind::kTensorStore, column);
+  const TensorAccess to = access_of(warp, step, shape, unpacks);
+  const std::uint64_t operation = announce(warp, step, Operation::Kind::kTensorStore, to);
   if (cta.work.at_once()) {
-    const int first_lane = 32 * (warp.index() % 4);
     for (std::uint32_t j = 0; j < step.list_size; ++j) {
-      std::memcpy(*cta.tensor_memory.column(column + j) + first_lane, warp.lanes<std::uint32_t>(step.list[j]),
-                  128);
+      cta.tensor_memory.store(to, j, warp.lanes<std::uint32_t>(step.list[j]));
     }
     if (operation != 0) [[unlikely]]
-      warp.pending_stores.push_back({column, {}, operation});
+      warp.pending_stores.push_back({to, {}, operation});
     return;
   }
-  Warp::PendingStore pending{column, std::vector<std::uint32_t>(std::size_t{32} * step.list_size), operation};
+  Warp::PendingStore pending{to, std::vector<std::uint32_t>(std::size_t{32} * step.list_size), operation};
   for (std::uint32_t j = 0; j < step.list_size; ++j) {
     std::memcpy(pending.values.data() + 32 * j, warp.lanes<std::uint32_t>(step.list[j]), 128);
   }
@@ -174,11 +189,31 @@ void wait_stores(Warp& warp, const Step& step, LaneMask) {
   if (whole_warp(warp, step)) complete_all_stores(warp);
 }
 
-template <Body body>
-Body of_count(Match& match) {
-  int count = 0;
-  for (const char digit : match.choice(0).substr(1)) count = 10 * count + (digit - '0');
-  return match.list_size() == count ? body : nullptr;
+int registers_of(std::string_view shape, std::string_view count) {
+  int number = 0;
+  for (const char digit : count.substr(1)) number = 10 * number + (digit - '0');
+  return number * (shape == "16x256b" ? 4 : shape == "16x128b" ? 2 : 1);
+}
+
+template <bool kStores, bool packs>
+Body body_of(std::string_view shape) {
+  const auto of = []<TensorShape s>() -> Body {
+    if constexpr (kStores) return store<s, packs>;
+    return load<s, packs>;
+  };
+  if (shape == "32x32b") return of.template operator()<TensorShape::k32x32b>();
+  if (shape == "16x32bx2") return of.template operator()<TensorShape::k16x32bx2>();
+  if (shape == "16x64b") return of.template operator()<TensorShape::k16x64b>();
+  if (shape == "16x128b") return of.template operator()<TensorShape::k16x128b>();
+  return of.template operator()<TensorShape::k16x256b>();
+}
+
+// The form's choices are the shape and the count.
+template <bool kStores, bool packs>
+Body select_access(Match& match) {
+  const std::string_view shape = match.choice(0);
+  const int registers = registers_of(shape, match.choice(1));
+  return registers <= 128 && match.list_size() == registers ? body_of<kStores, packs>(shape) : nullptr;
 }
 
 // Choices: cta_group.
@@ -205,14 +240,26 @@ Body select_wait(Match& match) {
 }
 
 #define GROUP "(.cta_group::1|.cta_group::2)"
+#define SHAPE "(.32x32b|.16x64b|.16x128b|.16x256b)"
+#define SPLIT "(.16x32bx2)"
 #define COUNT "(.x1|.x2|.x4|.x8|.x16|.x32|.x64|.x128)"
 
 constexpr Row kRows[] = {
     {"tcgen05.alloc" GROUP ".sync.aligned{.shared::cta}.b32", "[a], b:r32", select_allocate},
     {"tcgen05.dealloc" GROUP ".sync.aligned.b32", "a:r32, b:r32", select_deallocate},
     {"tcgen05.relinquish_alloc_permit" GROUP ".sync.aligned", "", always<relinquish>},
-    {"tcgen05.ld.sync.aligned.32x32b" COUNT ".b32", "list:{r32}, [a:r32]", of_count<load>},
-    {"tcgen05.st.sync.aligned.32x32b" COUNT ".b32", "[a:r32], list:{r32}", of_count<store>},
+    {"tcgen05.ld.sync.aligned" SHAPE COUNT ".b32", "list:{r32}, [a:r32]", select_access<false, false>},
+    {"tcgen05.ld.sync.aligned" SHAPE COUNT ".pack::16b.b32", "list:{r32}, [a:r32]",
+     select_access<false, true>},
+    {"tcgen05.ld.sync.aligned" SPLIT COUNT ".b32", "list:{r32}, [a:r32], i:imm", select_access<false, false>},
+    {"tcgen05.ld.sync.aligned" SPLIT COUNT ".pack::16b.b32", "list:{r32}, [a:r32], i:imm",
+     select_access<false, true>},
+    {"tcgen05.st.sync.aligned" SHAPE COUNT ".b32", "[a:r32], list:{r32}", select_access<true, false>},
+    {"tcgen05.st.sync.aligned" SHAPE COUNT ".unpack::16b.b32", "[a:r32], list:{r32}",
+     select_access<true, true>},
+    {"tcgen05.st.sync.aligned" SPLIT COUNT ".b32", "[a:r32], i:imm, list:{r32}", select_access<true, false>},
+    {"tcgen05.st.sync.aligned" SPLIT COUNT ".unpack::16b.b32", "[a:r32], i:imm, list:{r32}",
+     select_access<true, true>},
     {"tcgen05.wait(::ld|::st).sync.aligned", "", select_wait},
     {"tcgen05.fence(::before_thread_sync|::after_thread_sync)", "", always<nothing>},
 };

@@ -17,7 +17,9 @@
 
 namespace flashback::emulator {
 
-enum class Half : std::uint8_t { kBf16, kF16 };
+// kTf32: a value is a word of which the 13 lowest bits do not count, in the place of two of 16 bits; a step
+// has eight products of them, and eight of zeros.
+enum class Half : std::uint8_t { kBf16, kF16, kTf32 };
 
 inline constexpr int kMatrixLanes = 128;    // of tensor memory: the rows (M) of A and D, the vector direction
 inline constexpr int kMatrixDepth = 16;     // products of one fused step (K)
@@ -61,7 +63,7 @@ struct alignas(64) ColumnBlock {
 
 // One implementation for each instruction set. Values come as they leave shared memory in 16-byte chunks:
 //   k major:  8 consecutive k of one row, copied to &values[row][k]     (rows = lanes for A, columns for B)
-//   mn major: 8 consecutive rows of one k, copied to &values[k][row]
+//   mn major: 8 consecutive rows of one k, copied to &values[k][row]; not of tf32
 // or straight from tensor memory: 8 columns, each lane holding k = 2c in its low half and 2c + 1 in its high
 // half. All arrays are aligned to 64 bytes.
 struct MatrixArithmetic {

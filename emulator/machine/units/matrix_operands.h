@@ -85,6 +85,91 @@ void prepare_rows(Half half, const std::uint16_t (*values)[kMatrixLanes], RowBlo
   block->near_two = any(Int(near_two));
 }
 
+// ---- tf32, value by value
+
+constexpr int kWordDepth = kMatrixDepth / 2;
+constexpr int kWordFraction = 23, kWordBias = 127, kWordLargest = 0xff;
+
+inline std::uint32_t tf32_word(const std::uint16_t (&values)[kMatrixDepth], int k) {
+  std::uint32_t word;
+  __builtin_memcpy(&word, &values[2 * k], sizeof word);
+  return word & ~0x1fffu;
+}
+
+// Biased exponent of a word, a subnormal having that of the smallest normal number.
+inline int field_of_word(std::uint32_t word) {
+  const int field = static_cast<int>(word >> kWordFraction & kWordLargest);
+  return field == 0 ? 1 : field;
+}
+
+inline std::uint8_t height_of_word(std::uint32_t word, int largest_field) {
+  const int height = field_of_word(word) - largest_field + kTop;
+  return static_cast<std::uint8_t>((word & 0x7fffffff) == 0 || height < 0 ? 0 : height);
+}
+
+inline float value_of_word(std::uint32_t word) {
+  float value;
+  __builtin_memcpy(&value, &word, sizeof value);
+  return value;
+}
+
+inline int largest_field_of(const std::uint16_t (&values)[kMatrixDepth]) {
+  int largest = 1;
+  for (int k = 0; k < kWordDepth; ++k) {
+    const int field = field_of_word(tf32_word(values, k));
+    largest = field > largest ? field : largest;
+  }
+  return largest;
+}
+
+inline bool all_zero_words(const std::uint16_t (&values)[kMatrixDepth]) {
+  std::uint32_t any = 0;
+  for (int k = 0; k < kWordDepth; ++k) any |= tf32_word(values, k) & 0x7fffffff;
+  return any == 0;
+}
+
+inline BlockRange word_range(int largest_field) {
+  return {largest_field - kWordBias, 1 - kWordBias, largest_field != kWordLargest};
+}
+
+void rows_from_words(const std::uint16_t (*values)[kMatrixDepth], LaneGroups groups, RowBlock* block) {
+  __builtin_memset(block, 0, sizeof *block);
+  int largest_of_all = 1;
+  for (int lane = 0; lane < kMatrixLanes; ++lane) {
+    block->largest_exponent[lane] = 1 - kWordBias;
+    block->all_zero[lane] = 255;
+    if (!holds(groups, lane)) continue;
+    const int largest = largest_field_of(values[lane]);
+    largest_of_all = largest > largest_of_all ? largest : largest_of_all;
+    block->largest_exponent[lane] = largest - kWordBias;
+    block->all_zero[lane] = all_zero_words(values[lane]) ? 255 : 0;
+    for (int k = 0; k < kWordDepth; ++k) {
+      const std::uint32_t word = tf32_word(values[lane], k);
+      block->value[k][lane] = value_of_word(word);
+      block->height[k][lane] = height_of_word(word, largest);
+    }
+  }
+  block->range = word_range(largest_of_all);  // eight significands sum to less than 16: never near_two
+}
+
+void columns_from_words(const std::uint16_t (*values)[kMatrixDepth], int columns, ColumnBlock* block) {
+  int largest = 1;
+  for (int column = 0; column < columns; ++column) {
+    const int of_column = largest_field_of(values[column]);
+    largest = of_column > largest ? of_column : largest;
+  }
+  for (int column = 0; column < columns; ++column) {
+    block->all_zero[column] = all_zero_words(values[column]);
+    for (int k = 0; k < kMatrixDepth; ++k) {
+      const std::uint32_t word = k < kWordDepth ? tf32_word(values[column], k) : 0;
+      block->value[column][k] = value_of_word(word);
+      block->height[column][k] = height_of_word(word, largest) * 0x01010101u;
+    }
+  }
+  block->range = word_range(largest);
+  block->columns = columns;
+}
+
 // 8 x 8 transposition: to[j][i] = from[i][j].
 inline void transpose_8x8(const std::uint16_t* from, int from_pitch, std::uint16_t* to, int to_pitch) {
   __m128i r[8], s[8];
@@ -103,6 +188,7 @@ inline void transpose_8x8(const std::uint16_t* from, int from_pitch, std::uint16
 
 void rows_from_k_major(Half half, const std::uint16_t (*values)[kMatrixDepth], LaneGroups groups,
                        RowBlock* block) {
+  if (half == Half::kTf32) return rows_from_words(values, groups, block);
   alignas(kVectorBytes) std::uint16_t by_k[kMatrixDepth][kMatrixLanes] = {};
   for (int lane = 0; lane < kMatrixLanes; lane += 8) {
     if (!holds(groups, lane)) continue;
@@ -142,6 +228,7 @@ void rows_from_tensor_memory(Half half, const std::uint32_t (*columns)[kMatrixLa
 // values[column][k]
 void columns_from_k_major(Half half, const std::uint16_t (*values)[kMatrixDepth], int columns,
                           ColumnBlock* block) {
+  if (half == Half::kTf32) return columns_from_words(values, columns, block);
   using Depth = std::int16_t __attribute__((vector_size(2 * kMatrixDepth), may_alias));
   const Format format = format_of(half);
   Depth largest{};

@@ -291,7 +291,7 @@ void check_columns(Cta& cta, std::uint32_t address, int columns, const char* wha
   if (address >> 16 != 0) {
     throw Misuse(fmt::format("{} at tensor memory address {:#010x}; its lane must be 0", what, address));
   }
-  if (!cta.tensor_memory.allocated(first, static_cast<std::uint32_t>(columns))) {
+  if (!cta.tensor_memory.reachable(first, static_cast<std::uint32_t>(columns))) {
     throw Misuse(fmt::format("{} in columns {} to {} of tensor memory, which are not all allocated", what,
                              first, first + static_cast<std::uint32_t>(columns) - 1));
   }

@@ -12,6 +12,21 @@ namespace flashback::emulator {
 
 class Warp;
 
+// Which cells the registers of a tcgen05.ld or .st are, over the 32 threads of a warp.
+enum class TensorShape : std::uint8_t { k32x32b, k16x32bx2, k16x64b, k16x128b, k16x256b };
+
+struct TensorAccess {
+  TensorShape shape = TensorShape::k32x32b;
+  bool packs = false;  // .pack::16b, .unpack::16b: a register is the low halves of two neighbouring columns
+  std::uint32_t lane = 0;    // the first
+  std::uint32_t column = 0;  // the first
+  std::uint32_t half = 0;    // of 16x32bx2: how many columns further its second half is
+
+  // Columns that one half spans (of 16x32bx2; there is one part otherwise).
+  std::uint32_t columns(std::uint32_t registers) const;
+  std::uint32_t lanes() const { return shape == TensorShape::k32x32b ? 32 : 16; }
+};
+
 class TensorMemory {
  public:
   static constexpr std::uint32_t kColumns = 512, kLanes = 128;
@@ -26,7 +41,9 @@ class TensorMemory {
   static std::uint32_t allocate_in_both(TensorMemory& one, TensorMemory& other, std::uint32_t columns);
   // False when one of them is not allocated.
   bool release(std::uint32_t first, std::uint32_t columns);
-  bool allocated(std::uint32_t first, std::uint32_t columns) const;
+  // Whether each of them is the CTA's or was: freed columns keep what they hold until they are allocated
+  // again, and programs that are right on hardware free them under a last load of another warp.
+  bool reachable(std::uint32_t first, std::uint32_t columns) const { return all(reachable_, first, columns); }
   std::uint32_t columns_in_use() const;
 
   bool relinquished = false;  // no further allocation by this CTA
@@ -45,7 +62,12 @@ class TensorMemory {
 
   Column* column(std::uint32_t c) { return columns_.get() + c; }
 
+  // Register number `j` of an access, of 32 threads.
+  void load(const TensorAccess& access, std::uint32_t j, std::uint32_t* values);
+  void store(const TensorAccess& access, std::uint32_t j, const std::uint32_t* values);
+
  private:
+  static bool all(std::uint32_t units, std::uint32_t first, std::uint32_t columns);
   static std::uint32_t units_of(std::uint32_t first, std::uint32_t columns);
   void take(std::uint32_t first, std::uint32_t columns);
 
@@ -54,6 +76,7 @@ class TensorMemory {
   };
   std::unique_ptr<Column[], Free> columns_;  // made at the first allocation
   std::uint32_t used_ = 0;                   // bit u: columns 32u to 32u+31
+  std::uint32_t reachable_ = 0;              // likewise, those that have been used
 };
 
 // tcgen05.ld takes effect when one of its registers is used, at the latest: compiled programs rely on that.

@@ -16,14 +16,21 @@ namespace flashback::emulator {
 
 std::int64_t WarpProductShape::packed() const {
   return n | (type == Half::kF16) << 9 | a_in_registers << 10 | a_mn_major << 11 | b_mn_major << 12 |
-         negative << 13;
+         negative << 13 | d_is_f16 << 14 | (type == Half::kTf32) << 15;
 }
 
 WarpProductShape WarpProductShape::of(const Step& step) {
   const std::int64_t bits = step.immediate;
   const auto bit = [&](int at) { return (bits >> at & 1) != 0; };
-  return {
-      static_cast<int>(bits & 0x1ff), bit(9) ? Half::kF16 : Half::kBf16, bit(10), bit(11), bit(12), bit(13)};
+  return {static_cast<int>(bits & 0x1ff),
+          bit(15)  ? Half::kTf32
+          : bit(9) ? Half::kF16
+                   : Half::kBf16,
+          bit(10),
+          bit(11),
+          bit(12),
+          bit(13),
+          bit(14)};
 }
 
 OperandDescriptor decode_warpgroup_descriptor(std::uint64_t bits) {
@@ -164,8 +171,9 @@ void read_a(Warp& warp, const WarpProduct& product, const WarpProductShape& shap
     read_chunks(warp.cta(), own_rows(), false, kRows, kMatrixDepth / kChunkElements, kOperand,
                 [&](int m, int chunk) { return &values[m][chunk * kChunkElements]; });
   }
+  const int step = shape.type == Half::kTf32 ? 2 : 1;  // the sign stands in the high half of a word
   for (auto& row : values) {
-    for (std::uint16_t& value : row) value ^= sign;
+    for (int i = step - 1; i < kMatrixDepth; i += step) row[i] ^= sign;
   }
   arithmetic.columns_from_k_major(shape.type, values, kRows, block);
 }
@@ -201,6 +209,29 @@ void store_d(Warp& warp, const Slot* registers, int columns, const Rows d) {
   }
 }
 
+// In fp16, lane 4 g + q has in register 2 j + h the columns 8 j + 2 q and the next of row g + 8 h: eight
+// neighbours of a row are four lanes of one register.
+void load_half_d(const Warp& warp, const Slot* registers, int columns, Rows d) {
+  for (int r = 0; r < columns / 4; ++r) {
+    const auto* words = warp.lanes<std::uint32_t>(registers[r]);
+    for (int g = 0; g < 8; ++g) {
+      const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(words + 4 * g));
+      _mm256_storeu_ps(reinterpret_cast<float*>(&d[g + r % 2 * 8][r / 2 * 8]), _mm256_cvtph_ps(halves));
+    }
+  }
+}
+
+void store_half_d(Warp& warp, const Slot* registers, int columns, const Rows d) {
+  for (int r = 0; r < columns / 4; ++r) {
+    auto* words = warp.lanes<std::uint32_t>(registers[r]);
+    for (int g = 0; g < 8; ++g) {
+      const __m256 row = _mm256_loadu_ps(reinterpret_cast<const float*>(&d[g + r % 2 * 8][r / 2 * 8]));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(words + 4 * g),
+                       _mm256_cvtps_ph(row, _MM_FROUND_TO_NEAREST_INT));
+    }
+  }
+}
+
 void multiply(Warp& warp, const WarpProduct& product) {
   const WarpProductShape shape = WarpProductShape::of(*product.step);
   thread_local ColumnBlock a;
@@ -208,12 +239,12 @@ void multiply(Warp& warp, const WarpProduct& product) {
   for (int first = 0; first < shape.n; first += kMatrixLanes) {
     const int columns = std::min(shape.n - first, kMatrixLanes);
     const RowBlock& b = prepared_b(warp.cta(), product, shape, first, columns);
-    const Slot* registers = product.step->list + first / 2;
+    const Slot* registers = product.step->list + shape.d_registers(first);
     alignas(64) Rows d;
-    if (product.accumulate) load_d(warp, registers, columns, d);
+    if (product.accumulate) (shape.d_is_f16 ? load_half_d : load_d)(warp, registers, columns, d);
     const auto groups = static_cast<LaneGroups>((1 << groups_of_lanes(columns)) - 1);
     matrix_arithmetic().multiply_add(b, a, product.accumulate, groups, d);
-    store_d(warp, registers, columns, d);
+    (shape.d_is_f16 ? store_half_d : store_d)(warp, registers, columns, d);
   }
 }
 

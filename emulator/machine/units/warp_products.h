@@ -1,4 +1,5 @@
-// wgmma.mma_async m64nNk16 with 16-bit operands: D = A B (+ D), D and perhaps A in registers.
+// wgmma.mma_async m64nNk16 with 16-bit operands, or m64nNk8 with tf32: D = A B (+ D), D and perhaps A in
+// registers. D is fp32, or fp16: then the fp32 result is rounded once more, to nearest even.
 //
 // A warpgroup issues it together, and each of its four warps has 16 of the 64 rows. Nothing orders the warps
 // among themselves but their barriers; so a warp's product is a piece of work of its own. It reads its
@@ -24,11 +25,13 @@ struct WarpProductShape {
   bool a_in_registers = false;
   bool a_mn_major = false, b_mn_major = false;
   bool negative = false;  // - A B
+  bool d_is_f16 = false;  // two neighbouring columns in a register
 
   std::int64_t packed() const;
   static WarpProductShape of(const Step& step);
-  // Step::list: N / 2 registers of D, then four of A where it is in registers.
-  int d_registers() const { return n / 2; }
+  // Step::list: the registers of D, then four of A where it is in registers.
+  int d_registers() const { return d_registers(n); }
+  int d_registers(int columns) const { return columns / (d_is_f16 ? 4 : 2); }
 };
 
 struct WarpProduct {
@@ -60,6 +63,17 @@ class WarpgroupOrder {
  public:
   // Throws Misuse when another warp has issued something else in this place. `warp`: 0 to 3.
   void issued(int warp, const WarpProduct& product);
+  // A warp reaches a fence. Returns how many fences all four had passed before.
+  std::uint32_t reached(int warp) {
+    const std::uint32_t before = fences_passed_;
+    reached_ |= 1u << warp;
+    if (reached_ == 0xf) {
+      reached_ = 0;
+      ++fences_passed_;
+    }
+    return before;
+  }
+  bool passed(std::uint32_t before) const { return fences_passed_ != before; }
   // Whether all four have issued as many.
   bool settled() const { return issued_.empty(); }
 
@@ -67,6 +81,8 @@ class WarpgroupOrder {
   std::deque<WarpProduct> issued_;  // by one warp at least and not by all
   std::uint64_t forgotten_ = 0;     // issued by all
   std::uint64_t count_[4] = {};
+  std::uint32_t reached_ = 0;  // bit w: warp w waits at the fence
+  std::uint32_t fences_passed_ = 0;
 };
 
 }  // namespace flashback::emulator
