@@ -192,10 +192,11 @@ constexpr int slabs(int head_dim) {
   return head_dim / tile::kRowElements;
 }
 
-// A CTA's share: a tile of keys of a query head, and the query tiles that see it. Found by one thread;
-// without padding, since the others read it in pieces of 16 bytes.
-struct Work {
-  int batch;  // -1: there are fewer tiles than CTAs
+// A CTA's share: a tile of keys of a query head, and the query tiles that see it. Found by one thread. The
+// others read it in aligned pieces of 16 bytes, in which therefore no byte is left out.
+struct alignas(16) Work {
+  std::int64_t first_query_tile;  // of the sequence, by its number among those of all heads
+  int batch;                      // -1: there are fewer tiles than CTAs
   int head;
   int key_tile;  // of its sequence
   int k_number;  // of the tile among all tiles of a head
@@ -203,8 +204,7 @@ struct Work {
   shared::Lengths lengths;
   shared::TileRange tiles;
 };
-
-static_assert(sizeof(Work) == 14 * sizeof(int));
+static_assert(sizeof(Work) == sizeof(std::int64_t) + 14 * sizeof(int));
 
 template <int head_dim>
 struct SharedMemory {

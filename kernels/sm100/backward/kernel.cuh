@@ -38,7 +38,7 @@ __device__ void load(const Parameters& p, SharedMemory<config.head_dim>& sm, con
   ptx::prefetch_tensor_map(&p.k);
   ptx::prefetch_tensor_map(&p.v);
   ptx::prefetch_tensor_map(&p.dout);
-  const std::int64_t first_row = query_tile_number(p, work) * kQueryRows;
+  const std::int64_t first_row = work.first_query_tile * kQueryRows;
   const float* lse_log2 = p.lse_log2 + first_row;
   const float* delta_rows = p.delta + first_row;
   const shared::TileRange tiles = work.tiles;
@@ -301,7 +301,7 @@ __device__ void reduce(const Parameters& p, SharedMemory<config.head_dim>& sm, s
   const int row = static_cast<int>(threadIdx.x);
   const bool leader = ptx::elect();
   const bool issuer = leader && warp == 0;
-  const std::int64_t first_tile = query_tile_number(p, work);
+  const std::int64_t first_tile = work.first_query_tile;
   const shared::TileRange tiles = work.tiles;
 
   RingPosition<1> step;

@@ -12,8 +12,11 @@ template <Mask mask>
 __device__ Work work_of(const Parameters& p, int number, int head) {
   const shared::Sequences& s = p.sequences;
   const shared::Place place = shared::place_of(s.k, s.batch, number);
-  Work work = {.batch = place.batch, .head = head};
+  Work work = {};
+  work.batch = place.batch;
+  work.head = head;
   if (place.batch < 0) return work;
+  work.first_query_tile = std::int64_t{head} * s.q.all_tiles + shared::first_tile_of(s.q, place.batch);
   work.sight = shared::sight_of(s, place.batch);
   work.lengths = work.sight.lengths(s);
   const bool backwards = p.next_work && shared::last_tile_first(mask);
@@ -39,10 +42,7 @@ __device__ inline ptx::Coordinates5 at_keys(const Parameters& p, const Work& wor
                         work.batch, d);
 }
 
-// The numbers of the sequence's first query tile and of the tile of keys among those of all heads.
-__device__ inline std::int64_t query_tile_number(const Parameters& p, const Work& work) {
-  return std::int64_t{work.head} * p.sequences.q.all_tiles + shared::first_tile_of(p.sequences.q, work.batch);
-}
+// The number of the tile of keys among those of all heads.
 __device__ inline std::int64_t key_tile_number(const Parameters& p, const Work& work) {
   return std::int64_t{work.head / p.group} * p.sequences.k.all_tiles + work.k_number;
 }
