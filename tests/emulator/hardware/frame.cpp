@@ -28,7 +28,8 @@ Experiment parameters() {
   std::string module =
       ".version 8.8\n.target sm_90a\n.address_size 64\n.visible .entry test(.param .align 64 .b8 p[16])\n{\n"
       ".reg .b64 %at, %wide;\n.reg .b32 %thread, %sum, %low, %high, %x, %y, %z, %w;\n.reg .f32 %f;\n"
-      ".reg .pred %same;\nmov.u32 %thread, %tid.x;\nmov.u32 %sum, 0;\nld.param.u64 %wide, [p];\n"
+      ".reg .b16 %h, %g;\n.reg .pred %same;\nmov.u32 %thread, %tid.x;\nmov.u32 %sum, 0;\nld.param.u64 %wide, "
+      "[p];\n"
       "mov.b64 {%low, %high}, %wide;\n";
   const auto expect = [&](std::string_view load, std::string_view a, std::string_view b) {
     module += fmt::format("{};\nsetp.eq.u32 %same, {}, {};\n@%same add.u32 %sum, %sum, 1;\n", load, a, b);
@@ -40,6 +41,11 @@ Experiment parameters() {
   expect("ld.param.v2.u32 {%x, %y}, [p]", "%y", "%high");
   expect("ld.param.v4.u32 {%x, %y, %z, %w}, [p]", "%x", "%low");
   expect("ld.param.v4.u32 {%x, %y, %z, %w}, [p]", "%y", "%high");
+  expect("ld.param.s32 %x, [p]", "%x", "%low");
+  expect("ld.param.v2.u64 {%wide, %at}, [p];\nmov.b64 {%x, %y}, %wide", "%x", "%low");
+  expect("ld.param.u8 %h, [p];\ncvt.u32.u16 %x, %h;\nand.b32 %y, %low, 255", "%x", "%y");
+  expect("ld.param.v2.u8 {%h, %g}, [p];\ncvt.u32.u16 %x, %g;\nshr.u32 %y, %low, 8;\nand.b32 %y, %y, 255",
+         "%x", "%y");
   Experiment e = one_result("frame_parameters", module + std::string(kResult), 32);
   e.buffers.push_back({"second", {"u32", 4}, {}});  // v4 reads two addresses
   return e;

@@ -73,7 +73,8 @@ struct Launched {
   std::uint64_t ctas;
 };
 
-Launched run(const std::string& ptx, const MachineOptions& options, Dim3 cluster, std::uint32_t shared_bytes) {
+Launched run(const std::string& ptx, const MachineOptions& options, Dim3 cluster,
+             std::uint32_t shared_bytes) {
   PtxBench bench(options);
   const Address out = bench.upload(std::vector<std::uint32_t>(2 * kCtas));
   const Status status = bench.run(ptx, out, {32, 1, 1}, kGrid, shared_bytes, cluster);
