@@ -5,6 +5,7 @@
 
 #include "bench/emulator.h"
 #include "program/arguments.h"
+#include "program/bench_suites.h"
 #include "program/progress.h"
 #include "program/run_report.h"
 #include "program/subcommand.h"
@@ -14,10 +15,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-enum class Suite { kEmulator };
+enum class Suite { kEmulator, kBackward, kHost };
 
-std::string_view name(Suite) {
-  return "emulator";
+std::string_view name(Suite suite) {
+  return suite == Suite::kEmulator ? "emulator" : suite == Suite::kBackward ? "backward" : "host";
 }
 
 Json json_of(const bench::EmulatorSpeed& speed) {
@@ -50,8 +51,7 @@ std::string text_of(const bench::EmulatorSpeed& speed) {
       speed.tiles_per_s_core(), speed.warp_instructions_per_s_core());
 }
 
-ExitCode run_bench(const std::string& suite, const std::string& runs_text, bool json) {
-  parse_choice("--suite", suite, {Suite::kEmulator});
+ExitCode bench_emulator(const std::string& runs_text, bool json) {
   const int runs = int(parse_whole("--runs", runs_text, 1, 1000));
   Progress progress(std::size_t(runs) + 1);
   int run = 0;
@@ -73,16 +73,41 @@ ExitCode run_bench(const std::string& suite, const std::string& runs_text, bool 
 void add_bench(CLI::App& flashback, Action* chosen) {
   struct Options {
     std::string suite = "emulator", runs = "5";
-    bool json = false;
+    BackwardSuiteOptions backward;
   };
   CLI::App* bench = flashback.add_subcommand("bench", "Measures speed");
   bench->footer(
-      "Examples:\n  flashback bench --suite emulator\n  flashback bench --suite emulator --runs 9 --json");
+      "Examples:\n"
+      "  flashback bench --suite emulator --runs 9 --json\n"
+      "  flashback bench --suite backward --device cuda:0 --peer fa3.so --json\n"
+      "  flashback bench --suite backward --device cuda:0 --protocol short --cells causal,gqa,1k,32k\n"
+      "  flashback bench --suite host");
   const auto options = std::make_shared<Options>();
-  bench->add_option("--suite", options->suite, "emulator [emulator]")->type_name("WORD");
-  bench->add_option("--runs", options->runs, "Timed runs, of which the median counts [5]")->type_name("N");
-  bench->add_flag("--json", options->json, "Prints JSON");
-  bench->callback([=] { *chosen = [=] { return run_bench(options->suite, options->runs, options->json); }; });
+  BackwardSuiteOptions& backward = options->backward;
+  const auto add = [&](const char* name, const char* type, auto& value, const char* meaning) {
+    bench->add_option(name, value, meaning)->type_name(type);
+  };
+  add("--suite", "WORD", options->suite, "emulator, backward or host [emulator]");
+  bench->add_flag("--json", backward.json, "Prints JSON");
+  add("--runs", "N", options->runs, "emulator: timed runs, of which the median counts [5]");
+  add("--device", "WORD", backward.device, "backward, host: cuda:N");
+  add("--peer", "FILE", backward.peers,
+      "backward: another implementation (bench/peer.h); any number of them");
+  add("--protocol", "WORD", backward.protocol, "backward: short, sustained or both [both]");
+  add("--cells", "LIST", backward.cells, "backward: of dense, causal, mha, gqa and lengths 1k to 32k [all]");
+  bench->callback([=] {
+    *chosen = [=] {
+      switch (parse_choice("--suite", options->suite, {Suite::kEmulator, Suite::kBackward, Suite::kHost})) {
+        case Suite::kBackward:
+          return bench_backward(options->backward);
+        case Suite::kHost:
+          return bench_host(options->backward.device, options->backward.json);
+        case Suite::kEmulator:
+          break;
+      }
+      return bench_emulator(options->runs, options->backward.json);
+    };
+  });
 }
 
 }  // namespace flashback::program
