@@ -11,12 +11,8 @@
 #include <optional>
 #include <string_view>
 
+#include "attention/device_handle.h"
 #include "attention/launch.h"
-#include "flashback/flashback.h"
-
-struct flashback_device {
-  std::unique_ptr<flashback::Workbench> workbench;
-};
 
 namespace flashback {
 namespace {

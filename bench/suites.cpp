@@ -131,6 +131,10 @@ std::string_view name(Suite suite) {
       return "sensitivity";
     case Suite::kMicro:
       return "micro";
+    case Suite::kBackward:
+      return "backward";
+    case Suite::kHost:
+      return "host";
   }
   return "";
 }

@@ -31,8 +31,8 @@ struct Row {
   }
 };
 
-enum class Suite { kEmulator, kAblation, kHeadline, kSweep, kSensitivity, kMicro };
-std::string_view name(Suite suite);  // emulator | ablation | headline | sweep | sensitivity | micro
+enum class Suite { kEmulator, kAblation, kHeadline, kSweep, kSensitivity, kMicro, kBackward, kHost };
+std::string_view name(Suite suite);  // emulator | ablation | headline | sweep | sensitivity | micro | backward | host
 
 struct SuiteResult {
   std::vector<Row> rows;

@@ -1,5 +1,7 @@
 // The GPU as a device: its primary context, which frameworks and the CUDA runtime use too, so their memory
 // and streams are ours.
+#include "device/cuda_device.h"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -8,9 +10,6 @@
 #include <mutex>
 #include <string>
 #include <utility>
-
-#include "device/cuda_driver.h"
-#include "device/device.h"
 
 namespace flashback {
 namespace {
@@ -165,6 +164,18 @@ class CudaDevice final : public Workbench {
     return call("cuStreamSynchronize", driver_.stream_wait, handle(stream));
   }
 
+  Status open_stream(Stream* stream) override {
+    cuda::StreamHandle opened = nullptr;
+    Status s = call("cuStreamCreate", driver_.stream_create, &opened, 0u);
+    *stream = opened;
+    return s;
+  }
+
+  void close_stream(Stream stream) override {
+    const Current current(driver_, context_);
+    if (current.status().ok()) driver_.stream_destroy(handle(stream));
+  }
+
   Status mark(int which, Stream stream) override {
     cuda::Event& event = marks_.at(static_cast<std::size_t>(which));
     if (!event) {
@@ -247,23 +258,35 @@ class CudaDevice final : public Workbench {
 
 }  // namespace
 
-Status open_cuda(int ordinal, std::unique_ptr<Workbench>* workbench) {
-  const Driver* opened = nullptr;
-  if (Status s = cuda::open_driver(&opened); !s.ok()) return s;
-  const Driver& driver = *opened;
+namespace {
 
+Status find_device(const Driver& driver, int ordinal, cuda::DeviceNumber* number, std::string* name) {
   int count = 0;
   if (Status s = driver.status(driver.device_count(&count), "cuDeviceGetCount"); !s.ok()) return s;
   if (ordinal < 0 || ordinal >= count) {
     return invalid(fmt::format("CUDA device {} does not exist; this machine has {}{}", ordinal, count,
                                count == 0 ? "" : fmt::format("; accepted: 0 to {}", count - 1)));
   }
+  char text[256] = {};
+  Status s = driver.status(driver.device_get(number, ordinal), "cuDeviceGet");
+  if (s.ok()) s = driver.status(driver.device_name(text, sizeof text, *number), "cuDeviceGetName");
+  *name = text;
+  return s;
+}
+
+}  // namespace
+
+Status open_cuda(int ordinal, std::unique_ptr<Workbench>* workbench) {
+  const Driver* driver = nullptr;
+  if (Status s = cuda::open_driver(&driver); !s.ok()) return s;
+  return cuda::open_device(*driver, ordinal, workbench);
+}
+
+Status cuda::open_device(const Driver& driver, int ordinal, std::unique_ptr<Workbench>* workbench) {
   cuda::DeviceNumber number = 0;
-  char device_name[256] = {};
+  std::string device_name;
   int major = 0, minor = 0, multiprocessors = 0;
-  Status s = driver.status(driver.device_get(&number, ordinal), "cuDeviceGet");
-  if (s.ok())
-    s = driver.status(driver.device_name(device_name, sizeof device_name, number), "cuDeviceGetName");
+  Status s = find_device(driver, ordinal, &number, &device_name);
   const std::pair<cuda::DeviceAttribute, int*> attributes[] = {
       {cuda::kCapabilityMajor, &major},
       {cuda::kCapabilityMinor, &minor},
@@ -287,6 +310,17 @@ Status open_cuda(int ordinal, std::unique_ptr<Workbench>* workbench) {
   if (!s.ok()) return s;
   *workbench = std::make_unique<CudaDevice>(driver, number, arch, multiprocessors, context);
   return {};
+}
+
+Status identify_cuda(int ordinal, CudaCard* card) {
+  const Driver* driver = nullptr;
+  if (Status s = cuda::open_driver(&driver); !s.ok()) return s;
+  cuda::DeviceNumber number = 0;
+  if (Status s = find_device(*driver, ordinal, &number, &card->name); !s.ok()) return s;
+  char bus[32] = {};
+  Status s = driver->status(driver->device_bus(bus, sizeof bus, number), "cuDeviceGetPCIBusId");
+  card->bus = bus;
+  return s;
 }
 
 }  // namespace flashback

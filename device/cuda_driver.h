@@ -60,6 +60,7 @@ struct LaunchConfig {
   F(device_get, cuDeviceGet, (DeviceNumber * device, int ordinal))                                        \
   F(device_name, cuDeviceGetName, (char* name, int size, DeviceNumber device))                            \
   F(device_attribute, cuDeviceGetAttribute, (int* value, DeviceAttribute attribute, DeviceNumber device)) \
+  F(device_bus, cuDeviceGetPCIBusId, (char* bus, int size, DeviceNumber device))                          \
   F(primary_context_retain, cuDevicePrimaryCtxRetain, (Context * context, DeviceNumber device))           \
   F(primary_context_release, cuDevicePrimaryCtxRelease_v2, (DeviceNumber device))                         \
   F(context_push, cuCtxPushCurrent_v2, (Context context))                                                 \
@@ -87,6 +88,8 @@ struct LaunchConfig {
     (DevicePointer to, const void* from, std::size_t bytes, StreamHandle stream))                         \
   F(copy_to_host, cuMemcpyDtoHAsync_v2,                                                                   \
     (void* to, DevicePointer from, std::size_t bytes, StreamHandle stream))                               \
+  F(stream_create, cuStreamCreate, (StreamHandle * stream, unsigned flags))                               \
+  F(stream_destroy, cuStreamDestroy_v2, (StreamHandle stream))                                            \
   F(stream_wait, cuStreamSynchronize, (StreamHandle stream))                                              \
   F(event_create, cuEventCreate, (Event * event, unsigned flags))                                         \
   F(event_destroy, cuEventDestroy_v2, (Event event))                                                      \

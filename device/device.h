@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "device/status.h"
@@ -90,6 +91,12 @@ class Workbench : public Device {
   virtual Status upload(Address to, std::span<const std::byte> from, Stream stream) = 0;
   virtual Status download(std::span<std::byte> to, Address from, Stream stream) = 0;
   virtual Status wait(Stream stream) = 0;
+  // A stream beside the default one, until it is closed; a device that has no other gives that one.
+  virtual Status open_stream(Stream* stream) {
+    *stream = nullptr;
+    return {};
+  }
+  virtual void close_stream(Stream) {}
   // Milliseconds of device time between the calls of `mark(0)` and `mark(1)` (wall time on the emulator).
   virtual Status mark(int which, Stream stream) = 0;
   virtual Status elapsed(double* milliseconds) = 0;
@@ -101,5 +108,10 @@ class Workbench : public Device {
 Status open_cuda(int ordinal, std::unique_ptr<Workbench>* workbench);
 // `threads` host threads run the CTAs; 0 means one for each core. Results do not depend on it.
 Status open_emulator(Arch arch, int threads, std::unique_ptr<Workbench>* workbench);
+
+struct CudaCard {
+  std::string name, bus;  // NVIDIA H200, 0000:18:00.0
+};
+Status identify_cuda(int ordinal, CudaCard* card);
 
 }  // namespace flashback

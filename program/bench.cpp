@@ -7,6 +7,7 @@
 #include "bench/micro/clocked.h"
 #include "bench/micro/micro.h"
 #include "program/arguments.h"
+#include "program/bench_suites.h"
 #include "program/progress.h"
 #include "program/run_report.h"
 #include "program/subcommand.h"
@@ -53,6 +54,7 @@ struct Options {
   std::string suite = "emulator", runs = "5", device = "emulator";
   std::optional<std::string> arch;
   bool json = false, nominal = false;
+  BackwardSuiteOptions backward;  // but for device and json
 };
 
 ExitCode run_emulator(const Options& options) {
@@ -175,7 +177,13 @@ ExitCode run_micro(const Options& options) {
 ExitCode run_bench(const Options& options) {
   const Suite suite = parse_choice("--suite", options.suite,
                                    {Suite::kEmulator, Suite::kAblation, Suite::kHeadline, Suite::kSweep,
-                                    Suite::kSensitivity, Suite::kMicro});
+                                    Suite::kSensitivity, Suite::kMicro, Suite::kBackward, Suite::kHost});
+  if (suite == Suite::kBackward || suite == Suite::kHost) {
+    BackwardSuiteOptions backward = options.backward;
+    backward.json = options.json;
+    if (options.device != "emulator" || suite == Suite::kBackward) backward.device = options.device;
+    return suite == Suite::kBackward ? bench_backward(backward) : bench_host(backward.device, backward.json);
+  }
   if (suite == Suite::kMicro) return run_micro(options);
   if (suite == Suite::kEmulator) return run_emulator(options);
   return suite == Suite::kSensitivity ? run_sensitivity(options) : run_predicted(suite, options);
@@ -192,17 +200,27 @@ void add_bench(CLI::App& flashback, Action* chosen) {
       "intervals\n"
       "  flashback bench --suite ablation --nominal            each change alone, nominal constants only\n"
       "  flashback bench --suite sweep --json                  lengths 512 to 32768\n"
-      "  flashback bench --suite micro --device cuda:0         constants of the timing model, measured");
+      "  flashback bench --suite micro --device cuda:0         constants of the timing model, measured\n"
+      "  flashback bench --suite backward --device cuda:0 --peer fa3.so --cells causal,gqa,1k,32k\n"
+      "  flashback bench --suite host                          what a call costs the processor");
   const auto options = std::make_shared<Options>();
   bench
       ->add_option("--suite", options->suite,
-                   "emulator, ablation, headline, sweep, sensitivity or micro [emulator]")
+                   "emulator, ablation, headline, sweep, sensitivity, micro, backward or host [emulator]")
       ->type_name("WORD");
-  bench->add_option("--device", options->device, "emulator, or cuda:N for suite micro [emulator]")
+  bench->add_option("--device", options->device, "emulator, or cuda:N for suites micro, backward and host [emulator]")
       ->type_name("WORD");
   bench->add_option("--arch", options->arch, "sm100 [sm100]")->type_name("WORD");
   bench->add_option("--runs", options->runs, "Timed runs of suite emulator, of which the median counts [5]")
       ->type_name("N");
+  bench->add_option("--peer", options->backward.peers,
+                    "backward: another implementation (bench/peer.h); any number of them")
+      ->type_name("FILE");
+  bench->add_option("--protocol", options->backward.protocol, "backward: short, sustained or both [both]")
+      ->type_name("WORD");
+  bench->add_option("--cells", options->backward.cells,
+                    "backward: of dense, causal, mha, gqa and lengths 1k to 32k [all]")
+      ->type_name("LIST");
   bench->add_flag("--nominal", options->nominal, "Nominal constants only, no interval");
   bench->add_flag("--json", options->json, "Prints JSON");
   bench->callback([=] { *chosen = [=] { return run_bench(*options); }; });

@@ -80,7 +80,8 @@ TEST_F(Usage, ValuesAreChecked) {
       "run backward --device cuda:-1",
       "the number in --device cuda:N is -1; it must be a whole number from 0 to 1023; nearest accepted: 0");
   expect_refused("bench --suite all",
-                 "--suite is all; it must be one of emulator, ablation, headline, sweep, sensitivity, micro");
+                 "--suite is all; it must be one of emulator, ablation, headline, sweep, sensitivity, micro, "
+                 "backward, host");
   expect_refused("bench --suite ablation --arch sm90",
                  "--suite is ablation and --arch is sm90, whose kernel has no variants: an ablation compares "
                  "variants; sm100 is accepted");
@@ -91,8 +92,17 @@ TEST_F(Usage, ValuesAreChecked) {
                  "--device is emulator; the suite micro measures a GPU, and cuda:N is accepted");
   expect_refused("trace backward --out tile.png",
                  "--out is tile.png; it must end in .svg, .json or .txt, which says what is written");
-  expect_refused("trace backward --head-dim 128 --out tile.svg",
-                 "head_dim is 128; no backward kernel for sm100 takes it yet; accepted: 64");
+  expect_refused("trace backward --head-dim 136 --out tile.svg",
+                 "head_dim is 136; no backward kernel for sm100 takes it yet; accepted: multiples of 8 up to 128");
+  const std::string cuda =
+      "; the suite backward takes times of a GPU, so it must be cuda:N with a device number N";
+  expect_refused("bench --suite backward", "--device is emulator" + cuda);
+  expect_refused("bench --suite backward --device cuda:0 --protocol long",
+                 "--protocol is long; it must be one of short, sustained, both");
+  expect_refused(
+      "bench --suite backward --device cuda:0 --cells mha,3k",
+      "--cells has the word \"3k\"; each must be dense, causal, mha, gqa or a length: 1k, 2k, 4k, 8k, "
+      "16k, 32k");
   expect_refused("bench --runs 0",
                  "--runs is 0; it must be a whole number from 1 to 1000; nearest accepted: 1");
 }
@@ -220,6 +230,21 @@ TEST_F(Usage, PlanForHopper) {
   EXPECT_FALSE(plan.contains("tmem"));
   EXPECT_FALSE(plan.contains("tensor_memory"));
   EXPECT_EQ(run(shape).out.find("tensor memory"), std::string::npos);
+}
+
+TEST_F(Usage, HostTimeNeedsNoDevice) {
+  const Outcome outcome = run("bench --suite host --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json report = Json::parse(outcome.out);
+  EXPECT_EQ(report["suite"], "host");
+  EXPECT_EQ(report["command"], "flashback bench --suite host --json");
+  EXPECT_EQ(report["date"].get<std::string>().substr(0, 2), "20");
+  EXPECT_NE(report["commit"], "");
+  ASSERT_EQ(report["rows"].size(), 2u);
+  for (const Json& row : report["rows"]) {
+    EXPECT_EQ(row["driver"], "none");
+    EXPECT_GT(row["own_us"], 0);
+  }
 }
 
 // The maps of the kernel, whichever the constants are that it is compiled from, against the published

@@ -1,0 +1,52 @@
+// The tensors of a cell on the device, packed (batch, row, head, channel): normally distributed inputs, and
+// two sets of outputs. Filled and compared on the device, for a cell has gigabytes of them.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "bench/cell.h"
+#include "bench/contender.h"
+
+namespace flashback::bench {
+
+// How far gradients lie from others, relative, in the L2 norm; not a number where there is one.
+struct Distance {
+  double tensor = 0;
+  double block = 0;  // the largest of a (batch, head, 64 rows) block
+};
+struct Distances {
+  Distance dq, dk, dv;
+};
+
+class CellData {
+ public:
+  // out is small and random; lse the logarithm of the sum of exp of N(0, 1) scores, as many as the row has
+  // keys, as it is expected.
+  CellData(Workbench& workbench, Stream stream, const Cell& cell);
+  ~CellData();
+  CellData(const CellData&) = delete;
+  CellData& operator=(const CellData&) = delete;
+
+  // The pass that writes to set 0 or 1.
+  const Pass& pass(int set) const { return passes_.at(std::size_t(set)); }
+  void poison(int set);
+  // From the gradients of set 0; those of set 0 themselves are 0 away, or not numbers.
+  Distances distances(int set);
+
+ private:
+  Address allocate(std::size_t bytes);
+  Address filled(std::int64_t elements, float deviation);
+  void launch(const char* entry, Dim3 grid, std::span<const std::byte> parameters);
+  Distance distance(const Tensor& a, const Tensor& b, std::int64_t rows, std::int64_t heads);
+
+  Workbench& workbench_;
+  const Stream stream_;
+  const Shape shape_;
+  std::vector<Address> memory_;
+  std::uint32_t seed_ = 0;
+  std::array<Pass, 2> passes_;
+  Address sums_ = 0;
+};
+
+}  // namespace flashback::bench

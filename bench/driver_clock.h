@@ -1,0 +1,24 @@
+// A driver that is timed from outside: every function that its table lends to the library adds up the time
+// that it takes. And a driver that does nothing, for machines that have none.
+#pragma once
+
+#include "device/cuda_driver.h"
+
+namespace flashback::bench {
+
+struct DriverTime {
+  double launch_and_encode_ns = 0;  // cuLaunchKernelEx and cuTensorMapEncodeTiled
+  double other_ns = 0;              // the context pushed and popped
+  int calls = 0;
+};
+
+// `driver` with a clock around each function; one at a time in a process, and `driver` outlives it.
+cuda::Driver timed(const cuda::Driver& driver);
+// Of all calls since the last reset, by this thread and by others.
+void reset_driver_time();
+DriverTime driver_time();
+
+// Every function succeeds at once. One device, of compute capability `major`.0.
+cuda::Driver null_driver(int major);
+
+}  // namespace flashback::bench

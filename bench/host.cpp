@@ -1,0 +1,61 @@
+#include "bench/host.h"
+
+#include <chrono>
+
+#include "attention/device_handle.h"
+#include "bench/cell_data.h"
+#include "bench/driver_clock.h"
+#include "bench/median.h"
+#include "device/cuda_device.h"
+#include "program/failure.h"
+
+namespace flashback::bench {
+namespace {
+
+using program::require;
+
+constexpr int kWarmCalls = 100;    // the first loads the kernels
+constexpr int kCallsInQueue = 64;  // of three launches each; a full queue makes the driver wait for the GPU
+
+}  // namespace
+
+HostTime measure_host(const cuda::Driver& driver, int ordinal, int calls) {
+  const cuda::Driver table = timed(driver);
+  flashback_device device;
+  require(cuda::open_device(table, ordinal, &device.workbench));
+  Workbench& workbench = *device.workbench;
+  Stream stream = nullptr;
+  require(workbench.open_stream(&stream));
+  HostTime median_time;
+  {
+    // The time does not depend on the shape, and not on the values.
+    CellData data(workbench, stream, {Mask::kCausal, {1, 2, 2, 256, 256, 64}});
+    const std::unique_ptr<Contender> ours = make_ours(&device);
+    ours->begin(data.pass(0));
+    std::vector<double> whole, launch_and_encode, own, other;
+    for (int call = -kWarmCalls; call < calls; ++call) {
+      if (call % kCallsInQueue == 0) require(workbench.wait(stream));
+      reset_driver_time();
+      const auto start = std::chrono::steady_clock::now();
+      ours->enqueue();
+      const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - start;
+      if (call < 0) continue;
+      const DriverTime of_driver = driver_time();
+      whole.push_back(time.count());
+      launch_and_encode.push_back(of_driver.launch_and_encode_ns);
+      own.push_back(time.count() - of_driver.launch_and_encode_ns);
+      other.push_back(of_driver.other_ns);
+      median_time.driver_calls = of_driver.calls;
+    }
+    require(workbench.wait(stream));
+    median_time.whole_us = median(whole) / 1000;
+    median_time.launch_and_encode_us = median(launch_and_encode) / 1000;
+    median_time.own_us = median(own) / 1000;
+    median_time.other_driver_us = median(other) / 1000;
+    median_time.calls = calls;
+  }
+  workbench.close_stream(stream);
+  return median_time;
+}
+
+}  // namespace flashback::bench

@@ -1,0 +1,25 @@
+// The suite `host`: how long a call of flashback_backward keeps the processor, the driver's part aside.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "device/cuda_driver.h"
+
+namespace flashback::bench {
+
+// Microseconds of a call, each the median of all calls. The clock around each function of the driver costs
+// some tens of nanoseconds, which count as ours.
+struct HostTime {
+  double whole_us = 0;
+  double launch_and_encode_us = 0;  // inside cuLaunchKernelEx and cuTensorMapEncodeTiled
+  double own_us = 0;                // the rest: reading, checking, planning, and the context's push and pop
+  double other_driver_us = 0;       // of that, inside other functions of the driver
+  int driver_calls = 0;
+  int calls = 0;
+};
+
+// On device `ordinal` of `driver`. Throws a Failure.
+HostTime measure_host(const cuda::Driver& driver, int ordinal, int calls);
+
+}  // namespace flashback::bench

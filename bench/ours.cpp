@@ -1,0 +1,89 @@
+#include <bit>
+
+#include "attention/device_handle.h"
+#include "bench/contender.h"
+#include "program/failure.h"
+
+namespace flashback::bench {
+namespace {
+
+constexpr std::uint32_t kPoison = 0xffffffff;  // a NaN in fp32, and twice one in bf16
+
+flashback_tensor argument(const Tensor& tensor) {
+  return {std::bit_cast<void*>(tensor.data), tensor.batch_stride, tensor.row_stride, tensor.head_stride};
+}
+
+flashback_backward_arguments arguments_of(const Pass& pass) {
+  const Shape& s = pass.shape;
+  const Tensors& t = pass.tensors;
+  flashback_backward_arguments a{};
+  a.size = sizeof a;
+  a.dtype = FLASHBACK_BF16;
+  a.batch = s.batch;
+  a.heads = s.heads;
+  a.kv_heads = s.kv_heads;
+  a.seqlen_q = s.seqlen_q;
+  a.seqlen_k = s.seqlen_k;
+  a.head_dim = s.head_dim;
+  a.causal = pass.mask == Mask::kCausal;
+  a.q = argument(t.q);
+  a.k = argument(t.k);
+  a.v = argument(t.v);
+  a.out = argument(t.out);
+  a.dout = argument(t.dout);
+  a.lse = {std::bit_cast<float*>(t.lse.data), t.lse.batch_stride, t.lse.head_stride};
+  a.dq = argument(t.dq);
+  a.dk = argument(t.dk);
+  a.dv = argument(t.dv);
+  a.stream = pass.stream;
+  return a;
+}
+
+class Ours final : public Contender {
+ public:
+  explicit Ours(flashback_device* device) : device_(device), workbench_(*device->workbench) {}
+  ~Ours() override { release(); }
+
+  const std::string& name() const override { return name_; }
+
+  void begin(const Pass& pass) override {
+    release();
+    arguments_ = arguments_of(pass);
+    std::size_t bytes = 0;
+    demand(flashback_backward_workspace(device_, &arguments_, &bytes, &message_));
+    bytes = (bytes + 3) / 4 * 4;
+    program::require(workbench_.allocate(bytes, &workspace_));
+    program::require(workbench_.fill(workspace_, kPoison, bytes / 4, pass.stream));
+    arguments_.workspace = std::bit_cast<void*>(workspace_);
+    arguments_.workspace_bytes = bytes;
+  }
+
+  void enqueue() override { demand(flashback_backward(device_, &arguments_, &message_)); }
+
+ private:
+  void demand(flashback_status status) const {
+    if (status == FLASHBACK_OK) return;
+    const bool usage = status == FLASHBACK_INVALID || status == FLASHBACK_UNSUPPORTED;
+    throw program::Failure(usage ? program::kUsage : program::kInternal, message_.text);
+  }
+
+  void release() {
+    if (workspace_) workbench_.release(workspace_);
+    workspace_ = 0;
+  }
+
+  const std::string name_ = "flashback";
+  flashback_device* const device_;
+  Workbench& workbench_;
+  flashback_backward_arguments arguments_{};
+  flashback_message message_{};
+  Address workspace_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Contender> make_ours(flashback_device* device) {
+  return std::make_unique<Ours>(device);
+}
+
+}  // namespace flashback::bench

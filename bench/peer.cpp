@@ -1,0 +1,82 @@
+#include "bench/peer.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <bit>
+#include <filesystem>
+
+#include "bench/contender.h"
+#include "program/failure.h"
+
+namespace flashback::bench {
+namespace {
+
+using program::refuse;
+
+flashback_peer_tensor argument(const Tensor& tensor) {
+  return {std::bit_cast<void*>(tensor.data), tensor.batch_stride, tensor.row_stride, tensor.head_stride};
+}
+
+class Peer final : public Contender {
+ public:
+  // Never closed: what it allocated, and its runtime, live as long as the process.
+  Peer(const std::string& file, int ordinal)
+      : name_(std::filesystem::path(file).stem().string()), ordinal_(ordinal) {
+    // A path, so that the loader does not look for a name in its own directories.
+    void* library = dlopen(std::filesystem::absolute(file).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) refuse(fmt::format("--peer {} cannot be opened: {}", file, dlerror()));
+    backward_ = reinterpret_cast<decltype(backward_)>(dlsym(library, "flashback_peer_backward"));
+    if (!backward_) {
+      refuse(fmt::format("--peer {} has no function flashback_peer_backward, which bench/peer.h describes",
+                         file));
+    }
+  }
+
+  const std::string& name() const override { return name_; }
+
+  void begin(const Pass& pass) override {
+    const Shape& s = pass.shape;
+    const Tensors& t = pass.tensors;
+    Problem problem;
+    problem.shape = s;
+    arguments_ = {.batch = s.batch,
+                  .heads = s.heads,
+                  .kv_heads = s.kv_heads,
+                  .seqlen_q = s.seqlen_q,
+                  .seqlen_k = s.seqlen_k,
+                  .head_dim = s.head_dim,
+                  .causal = pass.mask == Mask::kCausal,
+                  .scale = effective_scale(problem),
+                  .q = argument(t.q),
+                  .k = argument(t.k),
+                  .v = argument(t.v),
+                  .out = argument(t.out),
+                  .dout = argument(t.dout),
+                  .lse = std::bit_cast<const float*>(t.lse.data),
+                  .dq = argument(t.dq),
+                  .dk = argument(t.dk),
+                  .dv = argument(t.dv),
+                  .device = ordinal_,
+                  .stream = pass.stream};
+  }
+
+  void enqueue() override {
+    if (const char* sentence = backward_(&arguments_))
+      throw program::Failure(program::kInternal, fmt::format("peer {}: {}", name_, sentence));
+  }
+
+ private:
+  const std::string name_;
+  const int ordinal_;
+  const char* (*backward_)(const flashback_peer_arguments*) = nullptr;
+  flashback_peer_arguments arguments_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Contender> open_peer(const std::string& file, int ordinal) {
+  return std::make_unique<Peer>(file, ordinal);
+}
+
+}  // namespace flashback::bench

@@ -1,0 +1,41 @@
+/* What `flashback bench --suite backward --peer FILE.so` needs of another implementation: a shared library
+ * that exports one function. Compiles as C99 and C++.
+ */
+#ifndef FLASHBACK_BENCH_PEER_H
+#define FLASHBACK_BENCH_PEER_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* bf16 (batch, row, head, channel) in device memory; strides in elements, channels contiguous. */
+typedef struct flashback_peer_tensor {
+  void* data;
+  int64_t batch_stride, row_stride, head_stride;
+} flashback_peer_tensor;
+
+typedef struct flashback_peer_arguments {
+  int64_t batch, heads, kv_heads; /* query heads h * heads / kv_heads ... share key head h */
+  int64_t seqlen_q, seqlen_k, head_dim;
+  int causal; /* query row i sees key rows j <= i + seqlen_k - seqlen_q */
+  float scale;
+  flashback_peer_tensor q, k, v, out, dout; /* read */
+  const float*
+      lse; /* read: (batch, head, row) fp32, packed; natural logarithm of the sum of exp(scale * q.k) */
+  flashback_peer_tensor dq, dk, dv; /* written whole, in bf16 */
+  int device;                       /* the CUDA device that all of this is on */
+  void* stream;                     /* a CUstream of its primary context, which the CUDA runtime uses too */
+} flashback_peer_arguments;
+
+/* Enqueues the backward pass on the stream: everything that belongs to it, and nothing else, for the time
+ * between two events around the call is what counts. Returns null, or a sentence that says what is wrong.
+ * Memory that it needs besides is its own: it is allocated in the first call of a shape, which is not timed,
+ * and kept. */
+const char* flashback_peer_backward(const flashback_peer_arguments* arguments);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,46 @@
+"""Results of the suite `backward` as `flashback bench --json` and bench/peers.py keep them: one file a process start."""
+
+import json
+import math
+import statistics
+import sys
+
+
+def load(files):
+    """The reports in `files`, all of the suite and of one card."""
+    reports = []
+    for file in files:
+        with open(file) as stream:
+            report = json.load(stream)
+        if report.get("suite") != "backward":
+            sys.exit(f"{file} holds the suite {report.get('suite')}; it must be backward")
+        reports.append(report)
+    cards = {report["card"] for report in reports}
+    if len(cards) > 1:
+        sys.exit(f"the files are of several cards: {', '.join(sorted(cards))}; times of one can be compared")
+    return reports
+
+
+def times(reports):
+    """{(cell, protocol): {contender: [milliseconds of each process start]}}, in the order of the files."""
+    table = {}
+    for report in reports:
+        for cell in report["cells"]:
+            for contender in cell["contenders"]:
+                for timing in contender.get("timings", []):
+                    row = table.setdefault((cell["name"], timing["protocol"]), {})
+                    row.setdefault(contender["name"], []).append(timing["ms"])
+    return table
+
+
+def gflop(reports):
+    return {cell["name"]: cell["gflop"] for report in reports for cell in report["cells"]}
+
+
+def ratios(row, slow, fast):
+    """How many times as long `slow` takes as `fast`, for each process start in which both ran."""
+    return [s / f for s, f in zip(row.get(slow, []), row.get(fast, []))]
+
+
+def geometric_mean(values):
+    return math.exp(statistics.fmean(math.log(value) for value in values))

@@ -1,0 +1,44 @@
+// The gradients of one group of heads judged against double precision: what the processor can do of a cell
+// that it cannot do whole.
+#pragma once
+
+#include "attention/reference/reference.h"
+#include "attention/tolerance.h"
+#include "bench/contender.h"
+
+namespace flashback::bench {
+
+struct SliceVerdicts {
+  Verdict dq, dk, dv;
+  bool ok() const { return dq.ok && dk.ok && dv.ok; }
+};
+
+// The last sequence's last key head and the query heads that share it.
+class Slice {
+ public:
+  // Whether the references of the slice take seconds, and not minutes.
+  static bool fits(const Shape& shape);
+
+  // Computes the references from q, k, v and dout of the pass, and replaces out and lse of the slice by the
+  // exact ones. `threads` 0: one for each core.
+  Slice(Workbench& workbench, const Pass& pass, int threads);
+
+  // Of the gradients that the pass has written.
+  SliceVerdicts judge(const Pass& pass);
+
+ private:
+  std::vector<std::uint16_t> download(const Tensor& tensor, std::int64_t rows, std::int64_t heads,
+                                      std::int64_t taken);
+  void write_out(const Pass& pass, const std::vector<float>& out);
+  void write_lse(const Pass& pass);
+
+  Workbench& workbench_;
+  const Stream stream_;
+  const Shape whole_;
+  const std::int64_t group_;
+  reference::Answer<double> exact_;
+  reference::Answer<float> sixteen_bit_;
+  double unit_ = 1;
+};
+
+}  // namespace flashback::bench

@@ -1,0 +1,26 @@
+// What the suite `backward` found, as a table for people and as JSON to keep. bench/peers.py writes the same
+// JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/backward.h"
+#include "program/provenance.h"
+
+namespace flashback::program {
+
+struct BackwardReport {
+  Provenance provenance;
+  std::optional<double> power_limit_watts;  // nothing: NVML is not there, and no timing has readings
+  std::vector<bench::Protocol> protocols;
+  std::vector<bench::CellResult> cells;
+
+  bool ok() const;
+};
+
+nlohmann::ordered_json to_json(const BackwardReport& report);
+std::string to_text(const BackwardReport& report);
+
+}  // namespace flashback::program

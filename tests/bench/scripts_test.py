@@ -1,0 +1,104 @@
+"""The scripts that read kept results."""
+
+import contextlib
+import io
+import math
+import os
+import sys
+import unittest
+import xml.etree.ElementTree
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../bench"))
+import compare  # noqa: E402
+import peers  # noqa: E402
+import plot  # noqa: E402
+import results  # noqa: E402
+
+
+def report(ours, peer, cells=("dense mha 1024", "causal gqa 2048")):
+    """A process start in which ours and the peer take so many milliseconds in every cell and protocol."""
+    timings = lambda ms: [{"protocol": protocol, "ms": ms} for protocol in ("short", "sustained")]
+    return {"suite": "backward", "card": "H200", "date": "2026-11-29T00:00:00Z",
+            "cells": [{"name": name, "gflop": 1000,
+                       "contenders": [{"name": "flashback", "timings": timings(ours)},
+                                      {"name": "fa3", "timings": timings(peer)}]} for name in cells]}
+
+
+def printed(function, *arguments):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        function(*arguments)
+    return out.getvalue()
+
+
+class Compare(unittest.TestCase):
+    def test_ratio_is_of_one_process(self):
+        # The second start is on a warmer card: both are slower, the ratio is the same.
+        table = results.times([report(4, 5), report(6, 7.5)])
+        text = printed(compare.against_peer, table, "fa3")
+        self.assertIn("geometric mean 1.250, least 1.250", text)
+
+    def test_noise_is_told_from_change(self):
+        before = results.times([report(4 * f, 5) for f in (0.99, 1.0, 1.01)])
+        same = results.times([report(4 * f, 5) for f in (0.995, 1.005, 1.01)])
+        faster = results.times([report(3.6 * f, 5) for f in (0.99, 1.0, 1.01)])
+        slower = results.times([report(4.4 * f, 5) for f in (0.99, 1.0, 1.01)])
+        self.assertEqual(printed(compare.against_before, before, same, "fa3").count("noise"), 4)
+        self.assertEqual(printed(compare.against_before, before, faster, "fa3").count("faster\n"), 4)
+        self.assertEqual(printed(compare.against_before, before, slower, None).count("SLOWER"), 4)
+        self.assertIn(f"geometric mean {1 / 0.9:.3f}", printed(compare.against_before, before, faster, "fa3"))
+
+    def test_one_start_tells_no_noise(self):
+        table = results.times([report(4, 5)])
+        with self.assertRaises(SystemExit):
+            compare.against_before(table, table, "fa3")
+
+    def test_cells_that_were_not_timed_are_left_out(self):
+        wrong = report(4, 5)
+        for contender in wrong["cells"][0]["contenders"]:
+            del contender["timings"]
+        self.assertNotIn(("dense mha 1024", "short"), results.times([wrong]))
+
+
+class Plot(unittest.TestCase):
+    def test_points_are_tflops(self):
+        reports = [report(4, 5), report(8, 5), report(4, 5)]
+        panels = plot.series(reports, "short")
+        self.assertTrue(math.isclose(panels["dense mha"]["flashback"][1024], 1000 / 4 / 1000))
+        root = xml.etree.ElementTree.fromstring(plot.draw(reports, "short"))
+        titles = [title.text for title in root.iter("{http://www.w3.org/2000/svg}title")]
+        self.assertEqual(len(titles), 4)
+
+
+class Peers(unittest.TestCase):
+    def test_protocols_are_those_of_the_command(self):
+        with open(os.path.join(os.path.dirname(__file__), "../../bench/protocol.h")) as header:
+            text = header.read()
+        for p in peers.PROTOCOLS:
+            words = [f'"{p["name"]}"', p["rounds"], p["idle_ms"], p["warm_calls"], p["warm_ms"], p["timed_calls"],
+                     p["timed_ms"], "true" if p["turns"] else "false"]
+            self.assertIn("{" + ", ".join(map(str, words)) + "}", text)
+
+    def test_order_is_that_of_the_command(self):
+        script = []
+        def run(turns):
+            script.clear()
+            protocol = {"rounds": 2, "idle_ms": 0, "warm_calls": 1, "warm_ms": 0, "timed_calls": 2, "timed_ms": 0,
+                        "turns": turns}
+            def once(contender):
+                script.append("F")
+                contender()
+                return len(script)
+            peers.take_times(protocol, [lambda: script.append("a"), lambda: script.append("b")], once, lambda: None)
+            return "".join(script)
+        self.assertEqual(run(True), "abFaFbFbFa" "baFbFaFaFb")
+        self.assertEqual(run(False), "aFaFa" "bFbFb" "bFbFb" "aFaFa")
+
+    def test_cells(self):
+        self.assertEqual(len(peers.chosen("")), 24)
+        self.assertEqual([cell["name"] for cell in peers.chosen("causal,gqa,4k")], ["causal gqa 4096"])
+        with self.assertRaises(SystemExit):
+            peers.chosen("3k")
+
+
+if __name__ == "__main__":
+    unittest.main()
