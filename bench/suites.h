@@ -32,7 +32,8 @@ struct Row {
 };
 
 enum class Suite { kEmulator, kAblation, kHeadline, kSweep, kSensitivity, kMicro, kBackward, kHost };
-std::string_view name(Suite suite);  // emulator | ablation | headline | sweep | sensitivity | micro | backward | host
+std::string_view name(
+    Suite suite);  // emulator | ablation | headline | sweep | sensitivity | micro | backward | host
 
 struct SuiteResult {
   std::vector<Row> rows;

@@ -208,18 +208,22 @@ void add_bench(CLI::App& flashback, Action* chosen) {
       ->add_option("--suite", options->suite,
                    "emulator, ablation, headline, sweep, sensitivity, micro, backward or host [emulator]")
       ->type_name("WORD");
-  bench->add_option("--device", options->device, "emulator, or cuda:N for suites micro, backward and host [emulator]")
+  bench
+      ->add_option("--device", options->device,
+                   "emulator, or cuda:N for suites micro, backward and host [emulator]")
       ->type_name("WORD");
   bench->add_option("--arch", options->arch, "sm100 [sm100]")->type_name("WORD");
   bench->add_option("--runs", options->runs, "Timed runs of suite emulator, of which the median counts [5]")
       ->type_name("N");
-  bench->add_option("--peer", options->backward.peers,
-                    "backward: another implementation (bench/peer.h); any number of them")
+  bench
+      ->add_option("--peer", options->backward.peers,
+                   "backward: another implementation (bench/peer.h); any number of them")
       ->type_name("FILE");
   bench->add_option("--protocol", options->backward.protocol, "backward: short, sustained or both [both]")
       ->type_name("WORD");
-  bench->add_option("--cells", options->backward.cells,
-                    "backward: of dense, causal, mha, gqa and lengths 1k to 32k [all]")
+  bench
+      ->add_option("--cells", options->backward.cells,
+                   "backward: of dense, causal, mha, gqa and lengths 1k to 32k [all]")
       ->type_name("LIST");
   bench->add_flag("--nominal", options->nominal, "Nominal constants only, no interval");
   bench->add_flag("--json", options->json, "Prints JSON");

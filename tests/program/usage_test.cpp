@@ -92,8 +92,9 @@ TEST_F(Usage, ValuesAreChecked) {
                  "--device is emulator; the suite micro measures a GPU, and cuda:N is accepted");
   expect_refused("trace backward --out tile.png",
                  "--out is tile.png; it must end in .svg, .json or .txt, which says what is written");
-  expect_refused("trace backward --head-dim 136 --out tile.svg",
-                 "head_dim is 136; no backward kernel for sm100 takes it yet; accepted: multiples of 8 up to 128");
+  expect_refused(
+      "trace backward --head-dim 136 --out tile.svg",
+      "head_dim is 136; no backward kernel for sm100 takes it yet; accepted: multiples of 8 up to 128");
   const std::string cuda =
       "; the suite backward takes times of a GPU, so it must be cuda:N with a device number N";
   expect_refused("bench --suite backward", "--device is emulator" + cuda);
