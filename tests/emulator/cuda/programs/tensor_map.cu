@@ -75,7 +75,7 @@ int main() {
               encode(function, &map, device, kRowBytes, kBoxColumns, CU_TENSOR_MAP_SWIZZLE_NONE));
 
   // The tile hangs over the right and the lower edge, where it is filled with zeros.
-  constexpr int kColumn = kColumns - 6, kRow = kRows - 3;
+  constexpr int kColumn = kColumns - 4, kRow = kRows - 3;
   load_tile<<<1, kBoxRows * kBoxColumns>>>(map, kColumn, kRow, out);
   MUST(cudaDeviceSynchronize());
   std::vector<float> tile(kBoxRows * kBoxColumns);
