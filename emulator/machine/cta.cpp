@@ -5,29 +5,21 @@
 #include <algorithm>
 #include <cstring>
 
-#include "emulator/machine/mbarrier.h"
-#include "emulator/machine/observer.h"
+#include "emulator/machine/cluster.h"
 
 namespace flashback::emulator {
-namespace {
-
-// Sweeps in which warps only polled: after so many, what they poll for will not come.
-constexpr std::uint32_t kMostIdleSweeps = 1 << 16;
-
-}  // namespace
-
-void Cta::start(const LaunchState& launch, Dim3 index, std::uint64_t number) {
+void Cta::start(const LaunchState& launch, Dim3 index, std::uint32_t rank, std::uint64_t number,
+                std::byte* window, ReductionLog* log) {
   launch_ = &launch;
   index_ = index;
+  rank_ = rank;
   number_ = number;
+  log_ = log;
 
-  constexpr std::size_t kAlignment = 1024;
-  const std::size_t shared_bytes = launch.shared_bytes();
-  if (shared_memory_.size() < shared_bytes + kAlignment) shared_memory_.resize(shared_bytes + kAlignment);
-  const auto memory = reinterpret_cast<std::uintptr_t>(shared_memory_.data());
-  shared_ = shared_memory_.data() + (kAlignment - memory % kAlignment) % kAlignment;
-  shared_end_ = kSharedBase + static_cast<std::uint32_t>(shared_bytes);
-  std::memset(shared_, 0xff, shared_bytes);
+  window_ = window;
+  shared_begin_ = on_rank(kSharedBase, rank);
+  shared_end_ = shared_begin_ + launch.shared_bytes();
+  std::memset(shared(shared_begin_), 0xff, launch.shared_bytes());
 
   barriers.reset(launch.warps());
   register_pool.reset(launch.warps(), launch.program->registers_at_launch);
@@ -36,21 +28,46 @@ void Cta::start(const LaunchState& launch, Dim3 index, std::uint64_t number) {
   const std::uint64_t linear = index.x + launch.grid.x * (index.y + std::uint64_t{launch.grid.y} * index.z);
   work.reset(launch.schedule, launch.schedule.seed * 0x9e3779b97f4a7c15 + linear);
   last_range_ = {};
-  idle_sweeps_ = 0;
 
   warps_.resize(launch.warps());
   live_warps_ = warps_.size();
   for (std::size_t w = 0; w < warps_.size(); ++w) warps_[w].start(*this, static_cast<int>(w));
-  if (launch.observer != nullptr) launch.observer->cta_began(*this);
 }
 
 std::byte* Cta::shared(std::uint32_t address, std::size_t bytes, const char* what) {
   if (!shared_holds(address, bytes)) {
     throw Misuse(
         fmt::format("{} of {} bytes at shared address {:#x}; the CTA's shared memory is {:#x} to {:#x}", what,
-                    bytes, address, kSharedBase, shared_end_));
+                    bytes, address, shared_begin_, shared_end_));
   }
   return shared(address);
+}
+
+bool Cta::cluster_holds(std::uint32_t address, std::size_t bytes) const {
+  const std::uint32_t rank = rank_of(address);
+  if (rank == rank_) return shared_holds(address, bytes);
+  return rank < cluster_.size() && !cluster_.cta(rank).exited() &&
+         cluster_.cta(rank).shared_holds(address, bytes);
+}
+
+std::byte* Cta::cluster_shared(std::uint32_t address, std::size_t bytes, const char* what) {
+  const std::uint32_t rank = rank_of(address);
+  if (rank == rank_) return shared(address, bytes, what);
+  if (cluster_holds(address, bytes)) return shared(address);
+  const std::string access = fmt::format("{} of {} bytes at shared address {:#x}", what, bytes, address);
+  if (rank >= cluster_.size()) {
+    throw Misuse(fmt::format(
+        "{}, which names rank {}; the cluster has {}", access, rank,
+        cluster_.size() == 1 ? "rank 0 only" : fmt::format("ranks 0 to {}", cluster_.size() - 1)));
+  }
+  const Cta& peer = cluster_.cta(rank);
+  if (peer.exited()) {
+    throw Misuse(
+        fmt::format("{}, in the shared memory of CTA ({}, {}, {}), rank {} of the cluster, which has exited",
+                    access, peer.index_.x, peer.index_.y, peer.index_.z, rank));
+  }
+  throw Misuse(fmt::format("{}; the shared memory of rank {} is {:#x} to {:#x}", access, rank,
+                           peer.shared_begin_, peer.shared_end_));
 }
 
 bool Cta::find_range(Address address, std::size_t bytes) {
@@ -67,28 +84,11 @@ bool Cta::constant_holds(Address address, std::size_t bytes) {
 }
 
 void Cta::take_turn() {
-  launch_->reductions->wait_for_turn(number_);
-  log_.apply();
+  cluster_.take_turn();
 }
 
 void Cta::reduce(Address address, std::span<const float> values) {
-  ReductionOrder* order = launch_->reductions;
-  if (order != nullptr && !order->has_turn(number_)) {
-    log_.append(address, values);
-    return;
-  }
-  if (!log_.empty()) log_.apply();
-  add_floats(address, values);
-}
-
-void Cta::finish() {
-  if (launch_->observer != nullptr) launch_->observer->cta_ended(*this);
-  if (launch_->reductions != nullptr) launch_->reductions->finish(number_, std::exchange(log_, {}));
-}
-
-void Cta::fault_stuck() const {
-  if (launch_->observer != nullptr) launch_->observer->stuck(*this);
-  throw Fault(describe_waits());
+  cluster_.reduce(address, values);
 }
 
 std::uint64_t Cta::executed() const {
@@ -104,15 +104,13 @@ bool Cta::warp_ran(Warp& warp) {
   warp.pending_loads.clear();
   warp.products.pending.clear();  // whoever does not wait for a product does not get it
   barriers.warp_exited();
+  cluster_.barrier.warp_exited(cluster_warp(warp.index()));
   if (launch_->observer != nullptr) launch_->observer->warp_ended(warp);
   --live_warps_;
   return true;
 }
 
-// The warps are gone; what they issued still happens.
-void Cta::run_out() {
-  while (work.run_one()) {
-  }
+void Cta::check_end() const {
   for (std::size_t g = 0; g < warpgroups.size(); ++g) {
     if (warpgroups[g].settled()) continue;
     throw Fault(fmt::format(
@@ -127,85 +125,30 @@ void Cta::run_out() {
   }
 }
 
-Cta::Progress Cta::sweep() {
-  const bool observed = launch_->observer != nullptr;
-  if (launch_->schedule.completion == Completion::kRandom) {
-    return observed ? sweep_at_random<true>() : sweep_at_random<false>();
-  }
-  return observed ? sweep_in_order<true>() : sweep_in_order<false>();
-}
-
 template <bool kObserved>
-Cta::Progress Cta::sweep_in_order() {
-  bool moved = false, polled = false, slice_ended = false;
+Warp::Progress Cta::run_warps() {
+  Warp::Progress most = Warp::Progress::kNone;
   for (Warp& warp : warps_) {
     if (warp.finished()) continue;
-    switch (warp.run<kObserved>(launch_->slice())) {
-      case Warp::Progress::kNone:
-        break;
-      case Warp::Progress::kPolled:
-        polled = true;
-        break;
-      case Warp::Progress::kMoved:
-        moved = true;
-        break;
-      case Warp::Progress::kSliceEnded:
-        slice_ended = true;
-        break;
-    }
-    if (warp_ran(warp)) moved = true;
+    most = std::max(most, warp.run<kObserved>(launch_->slice()));
+    if (warp_ran(warp)) most = Warp::Progress::kMoved;
   }
-  if (live_warps_ == 0) {
-    run_out();
-    return Progress::kFinished;
-  }
-  if (moved) {
-    idle_sweeps_ = 0;
-    return Progress::kMoved;
-  }
-  // Whoever polls or spins may wait for work that is still to take effect.
-  if (work.run_one()) {
-    idle_sweeps_ = 0;
-    return Progress::kMoved;
-  }
-  if (slice_ended) return Progress::kMoved;
-  return polled && ++idle_sweeps_ < kMostIdleSweeps ? Progress::kMoved : Progress::kStuck;
+  return most;
 }
 
-// A random warp runs a random number of instructions, or a random piece of work takes effect.
 template <bool kObserved>
-Cta::Progress Cta::sweep_at_random() {
+Warp::Progress Cta::run_any_warp() {
   Random& random = work.random();
-  const std::size_t attempts = 8 * warps_.size();
-  bool polled = false;
-  for (std::size_t idle = 0; idle < attempts;) {
-    if (random.below(3) == 0 && work.run_one()) {
-      idle_sweeps_ = 0;
-      return Progress::kMoved;
-    }
-    Warp& warp = warps_[random.below(warps_.size())];
-    const std::uint64_t slice = random.below(4) == 0 ? launch_->slice() : 1 + random.below(300);
-    if (warp.finished()) {
-      ++idle;
-      continue;
-    }
-    const Warp::Progress progress = warp.run<kObserved>(static_cast<std::uint32_t>(slice));
-    const bool ended = warp_ran(warp);
-    if (live_warps_ == 0) {
-      run_out();
-      return Progress::kFinished;
-    }
-    if (ended || progress == Warp::Progress::kMoved) {
-      idle_sweeps_ = 0;
-      return Progress::kMoved;
-    }
-    if (progress == Warp::Progress::kSliceEnded) return Progress::kMoved;
-    polled |= progress == Warp::Progress::kPolled;
-    ++idle;
-  }
-  // Unlucky draws must not pass for a deadlock: everyone once, in order.
-  if (const Progress progress = sweep_in_order<kObserved>(); progress != Progress::kStuck) return progress;
-  return polled && ++idle_sweeps_ < kMostIdleSweeps ? Progress::kMoved : Progress::kStuck;
+  Warp& warp = warps_[random.below(warps_.size())];
+  const std::uint64_t slice = random.below(4) == 0 ? launch_->slice() : 1 + random.below(300);
+  if (warp.finished()) return Warp::Progress::kNone;
+  const Warp::Progress progress = warp.run<kObserved>(static_cast<std::uint32_t>(slice));
+  return warp_ran(warp) ? Warp::Progress::kMoved : progress;
 }
+
+template Warp::Progress Cta::run_warps<false>();
+template Warp::Progress Cta::run_warps<true>();
+template Warp::Progress Cta::run_any_warp<false>();
+template Warp::Progress Cta::run_any_warp<true>();
 
 }  // namespace flashback::emulator

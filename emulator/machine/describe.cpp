@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "emulator/machine/cluster.h"
 #include "emulator/machine/cta.h"
 #include "emulator/machine/mbarrier.h"
 
@@ -44,11 +45,13 @@ std::string Cta::describe(const Wait& wait) const {
       return fmt::format("waits for lanes {:#010x} of its warp", wait.what);
     case Wait::Kind::kBarrier:
       return fmt::format("waits at barrier {}, where {}", wait.what, barriers.describe(wait.what));
+    case Wait::Kind::kCluster:
+      return fmt::format("waits at the cluster barrier, where {}", cluster_.barrier.describe());
     case Wait::Kind::kMbarrier: {
-      auto* word = const_cast<std::byte*>(shared_ + (wait.what - kSharedBase));
+      auto* word = const_cast<std::byte*>(shared(wait.what));
       return fmt::format(
           "waits for phase parity {} of the mbarrier at shared address {:#x} (offset {}), which is in {}",
-          wait.when, wait.what, wait.what - kSharedBase, Mbarrier(word).describe());
+          wait.when, wait.what, wait.what - shared_begin_, Mbarrier(word).describe());
     }
     case Wait::Kind::kBulkGroups:
       return fmt::format("waits until at most {} of its bulk groups are pending", wait.what);
@@ -62,15 +65,14 @@ std::string Cta::describe(const Wait& wait) const {
   return "";
 }
 
-std::string Cta::describe_waits() const {
+std::string Cta::describe_waits(const std::string& prefix) const {
   const Program& program = *launch_->program;
-  std::string text =
-      fmt::format("deadlock in {}, CTA ({}, {}, {}): no warp can go on and no asynchronous work is left.",
-                  program.name, index_.x, index_.y, index_.z);
+  if (exited()) return fmt::format("\n  {}has exited.", prefix);
+  std::string text;
   for (const Warp& warp : warps_) {
     for (const Warp::Group& group : warp.groups()) {
       const std::string lanes = group.mask == warp.live() ? "" : fmt::format(", lanes {:#010x},", group.mask);
-      text += fmt::format("\n  warp {}{} at {} {}.", warp.index(), lanes,
+      text += fmt::format("\n  {}warp {}{} at {} {}.", prefix, warp.index(), lanes,
                           place_of(program, program.code[group.pc]), describe(group.wait));
     }
   }

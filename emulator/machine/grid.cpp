@@ -11,29 +11,30 @@
 namespace flashback::emulator {
 namespace {
 
-// Which CTA is the n-th to start.
+// Which cluster is the n-th to start.
 class StartOrder {
  public:
-  explicit StartOrder(const LaunchState& launch) : grid_(launch.grid) {
+  explicit StartOrder(const LaunchState& launch) : clusters_(launch.clusters()) {
     if (!launch.schedule.shuffle_ctas) return;
-    order_.resize(launch.ctas());
+    order_.resize(count());
     std::iota(order_.begin(), order_.end(), std::uint64_t{0});
     Random random(launch.schedule.seed);
     for (std::size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[random.below(i)]);
   }
+  std::uint64_t count() const { return std::uint64_t{clusters_.x} * clusters_.y * clusters_.z; }
   Dim3 operator[](std::uint64_t number) const {
     const std::uint64_t linear = order_.empty() ? number : order_[number];
-    return {static_cast<std::uint32_t>(linear % grid_.x),
-            static_cast<std::uint32_t>(linear / grid_.x % grid_.y),
-            static_cast<std::uint32_t>(linear / grid_.x / grid_.y)};
+    return {static_cast<std::uint32_t>(linear % clusters_.x),
+            static_cast<std::uint32_t>(linear / clusters_.x % clusters_.y),
+            static_cast<std::uint32_t>(linear / clusters_.x / clusters_.y)};
   }
 
  private:
-  Dim3 grid_;
+  Dim3 clusters_;
   std::vector<std::uint64_t> order_;  // empty: ascending
 };
 
-// The failure of the CTA with the lowest number, whichever thread meets its own first.
+// The failure of the cluster with the lowest number, whichever thread meets its own first.
 class FirstFailure {
  public:
   bool before(std::uint64_t number) const { return number_.load(std::memory_order_relaxed) < number; }
@@ -53,21 +54,21 @@ class FirstFailure {
   std::exception_ptr failure_;
 };
 
-void add(GridTotals& totals, const Cta& cta) {
-  totals.warp_instructions += cta.executed();
-  totals.matrix_instructions += cta.work.matrix_instructions();
-  totals.ctas += 1;
+void add(GridTotals& totals, const Cluster& cluster) {
+  totals.warp_instructions += cluster.executed();
+  totals.matrix_instructions += cluster.matrix_instructions();
+  totals.ctas += cluster.size();
 }
 
-void grow(CtaPool& pool, std::size_t count) {
-  while (pool.size() < count) pool.push_back(std::make_unique<Cta>());
+void grow(ClusterPool& pool, std::size_t count) {
+  while (pool.size() < count) pool.push_back(std::make_unique<Cluster>());
 }
 
-GridTotals run_independent(LaunchState& launch, int threads, CtaPool& pool) {
+GridTotals run_independent(LaunchState& launch, int threads, ClusterPool& pool) {
   const StartOrder order(launch);
-  const std::uint64_t ctas = launch.ctas();
+  const std::uint64_t clusters = order.count();
   const auto workers =
-      static_cast<std::size_t>(std::min<std::uint64_t>(static_cast<std::uint64_t>(threads), ctas));
+      static_cast<std::size_t>(std::min<std::uint64_t>(static_cast<std::uint64_t>(threads), clusters));
   grow(pool, workers);
   ReductionOrder reductions(4 * workers);
   launch.reductions = &reductions;
@@ -76,24 +77,24 @@ GridTotals run_independent(LaunchState& launch, int threads, CtaPool& pool) {
   FirstFailure failure;
   std::vector<GridTotals> totals(workers);
   const auto work = [&](std::size_t worker) {
-    Cta& cta = *pool[worker];
-    for (std::uint64_t number; (number = next++) < ctas;) {
+    Cluster& cluster = *pool[worker];
+    for (std::uint64_t number; (number = next++) < clusters;) {
       reductions.begin(number);
       if (failure.before(number)) {
         reductions.finish(number, {});
         continue;
       }
       try {
-        cta.start(launch, order[number], number);
-        Cta::Progress progress;
-        while ((progress = cta.sweep()) == Cta::Progress::kMoved) {
+        cluster.start(launch, order[number], number);
+        Cluster::Progress progress;
+        while ((progress = cluster.sweep()) == Cluster::Progress::kMoved) {
         }
-        if (progress == Cta::Progress::kStuck) cta.fault_stuck();
-        add(totals[worker], cta);
+        if (progress == Cluster::Progress::kStuck) cluster.fault_stuck();
+        add(totals[worker], cluster);
       } catch (...) {
         failure.note(number, std::current_exception());
       }
-      cta.finish();
+      cluster.finish();
     }
   };
   std::vector<std::thread> others;
@@ -112,18 +113,17 @@ GridTotals run_independent(LaunchState& launch, int threads, CtaPool& pool) {
   return sum;
 }
 
-// The resident CTAs take turns, so that one that waits for another's flag gets it. Effects are immediate.
-GridTotals run_together(LaunchState& launch, CtaPool& pool) {
+// The resident clusters take turns, so that one that waits for another's flag gets it. Effects are immediate.
+GridTotals run_together(LaunchState& launch, ClusterPool& pool) {
   const StartOrder order(launch);
-  const std::uint64_t ctas = launch.ctas();
-  const std::uint64_t residents =
-      std::min<std::uint64_t>(ctas, std::uint64_t{resident_ctas(launch)} * launch.multiprocessors);
+  const std::uint64_t clusters = order.count();
+  const std::uint64_t residents = std::min(clusters, resident_clusters(launch));
   grow(pool, residents);
   GridTotals totals;
-  std::vector<Cta*> running;
+  std::vector<Cluster*> running;
   std::uint64_t next = 0;
-  const auto start_next = [&](Cta& cta) {
-    cta.start(launch, order[next], next);
+  const auto start_next = [&](Cluster& cluster) {
+    cluster.start(launch, order[next], next);
     ++next;
   };
   for (std::uint64_t r = 0; r < residents; ++r) {
@@ -133,17 +133,17 @@ GridTotals run_together(LaunchState& launch, CtaPool& pool) {
   while (!running.empty()) {
     bool moved = false;
     for (std::size_t r = 0; r < running.size();) {
-      Cta& cta = *running[r];
-      const Cta::Progress progress = cta.sweep();
-      moved |= progress != Cta::Progress::kStuck;
-      if (progress != Cta::Progress::kFinished) {
+      Cluster& cluster = *running[r];
+      const Cluster::Progress progress = cluster.sweep();
+      moved |= progress != Cluster::Progress::kStuck;
+      if (progress != Cluster::Progress::kFinished) {
         ++r;
         continue;
       }
-      add(totals, cta);
-      cta.finish();
-      if (next < ctas) {
-        start_next(cta);
+      add(totals, cluster);
+      cluster.finish();
+      if (next < clusters) {
+        start_next(cluster);
         ++r;
       } else {
         running.erase(running.begin() + static_cast<std::ptrdiff_t>(r));
@@ -163,7 +163,12 @@ std::uint32_t resident_ctas(const LaunchState& launch) {
   return std::max(1u, std::min({by_threads, by_shared, kSlots}));
 }
 
-GridTotals run_grid(LaunchState& launch, int threads, CtaPool& pool) {
+std::uint64_t resident_clusters(const LaunchState& launch) {
+  const std::uint64_t ctas = std::uint64_t{resident_ctas(launch)} * launch.multiprocessors;
+  return std::max<std::uint64_t>(1, ctas / launch.cluster_size());
+}
+
+GridTotals run_grid(LaunchState& launch, int threads, ClusterPool& pool) {
   launch.registers = StartRegisters(launch);
   return launch.program->communicates ? run_together(launch, pool) : run_independent(launch, threads, pool);
 }

@@ -15,7 +15,7 @@ namespace flashback::emulator {
 
 struct LaunchState {
   const Program* program = nullptr;
-  Dim3 grid, block;
+  Dim3 grid, cluster, block;  // the grid in CTAs
   std::uint32_t dynamic_shared_bytes = 0;
   const std::byte* parameters = nullptr;  // Program::parameter_bytes of them
   const GlobalMemory* memory = nullptr;
@@ -28,7 +28,8 @@ struct LaunchState {
 
   std::uint32_t threads() const { return block.x * block.y * block.z; }
   std::uint32_t warps() const { return (threads() + 31) / 32; }
-  std::uint64_t ctas() const { return std::uint64_t{grid.x} * grid.y * grid.z; }
+  std::uint32_t cluster_size() const { return cluster.x * cluster.y * cluster.z; }
+  Dim3 clusters() const { return {grid.x / cluster.x, grid.y / cluster.y, grid.z / cluster.z}; }
   // Offset of dynamic shared memory from the start of the shared window: 1 KiB, so that every swizzle fits.
   std::uint32_t dynamic_shared_offset() const { return (program->static_shared_bytes + 1023) / 1024 * 1024; }
   std::uint32_t shared_bytes() const {

@@ -19,8 +19,38 @@ std::string text(Dim3 d) {
   return fmt::format("({}, {}, {})", d.x, d.y, d.z);
 }
 
+// A launch that names no cluster gets the one that the entry is compiled for.
+Dim3 cluster_of(const Launch& launch, const Program& program) {
+  const bool named = launch.cluster.x != 1 || launch.cluster.y != 1 || launch.cluster.z != 1;
+  if (named || !program.requires_cluster()) return launch.cluster;
+  return {program.required_cluster[0], program.required_cluster[1], program.required_cluster[2]};
+}
+
+Status check_cluster(const LaunchState& launch) {
+  const Program& program = *launch.program;
+  const Dim3 grid = launch.grid, cluster = launch.cluster;
+  const std::uint64_t size = std::uint64_t{cluster.x} * cluster.y * cluster.z;
+  if (size == 0 || size > kMostRanks) {
+    return invalid(fmt::format("the cluster of {} is {}; it must have 1 to {} CTAs", program.name,
+                               text(cluster), kMostRanks));
+  }
+  const std::uint32_t* required = program.required_cluster;
+  if (program.requires_cluster() &&
+      (cluster.x != required[0] || cluster.y != required[1] || cluster.z != required[2])) {
+    return invalid(fmt::format("the cluster of {} is {}; the entry is compiled for ({}, {}, {})",
+                               program.name, text(cluster), required[0], required[1], required[2]));
+  }
+  if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0) {
+    return invalid(
+        fmt::format("the grid of {} is {}, its cluster {}; each extent must be a multiple of the "
+                    "cluster's",
+                    program.name, text(grid), text(cluster)));
+  }
+  return {};
+}
+
 // What CUDA refuses at a launch.
-Status check_launch(const LaunchState& launch, Dim3 cluster, std::size_t parameter_bytes) {
+Status check_launch(const LaunchState& launch, std::size_t parameter_bytes) {
   const Program& program = *launch.program;
   const std::string& name = program.name;
   const Dim3 grid = launch.grid, block = launch.block;
@@ -40,10 +70,7 @@ Status check_launch(const LaunchState& launch, Dim3 cluster, std::size_t paramet
     return invalid(fmt::format("the block of {} has {} threads; the entry is compiled for at most {}", name,
                                threads, program.max_threads));
   }
-  if (cluster.x != 1 || cluster.y != 1 || cluster.z != 1) {
-    return unsupported(
-        fmt::format("the cluster of {} is {}; the emulator runs clusters of (1, 1, 1)", name, text(cluster)));
-  }
+  if (Status checked = check_cluster(launch); !checked.ok()) return checked;
   const std::uint64_t shared = std::uint64_t{launch.dynamic_shared_offset()} + launch.dynamic_shared_bytes;
   if (shared > kSharedLimit) {
     return invalid(
@@ -109,7 +136,7 @@ class ObservedLaunch {
 struct Machine::State {
   MachineOptions options;
   std::mutex mutex;
-  CtaPool ctas;
+  ClusterPool clusters;
   Statistics statistics;
 };
 
@@ -124,6 +151,7 @@ Status Machine::launch(LoadedModule& module, const Launch& launch, const GlobalM
   LaunchState state;
   if (Status found = module.program(launch.entry, &state.program); !found.ok()) return found;
   state.grid = launch.grid;
+  state.cluster = cluster_of(launch, *state.program);
   state.block = launch.block;
   state.dynamic_shared_bytes = launch.shared_bytes;
   const MemoryOfLaunch memory_of_launch(module, memory);
@@ -131,8 +159,7 @@ Status Machine::launch(LoadedModule& module, const Launch& launch, const GlobalM
   state.schedule = options.schedule;
   state.observer = options.observer;
   state.multiprocessors = usual_multiprocessors(options.arch);
-  if (Status checked = check_launch(state, launch.cluster, launch.parameters.size()); !checked.ok())
-    return checked;
+  if (Status checked = check_launch(state, launch.parameters.size()); !checked.ok()) return checked;
   const AlignedBytes parameters(launch.parameters);
   state.parameters = parameters.data();
   Printed printed;
@@ -144,7 +171,7 @@ Status Machine::launch(LoadedModule& module, const Launch& launch, const GlobalM
   if (options.observer != nullptr) threads = 1;
   Status status;
   try {
-    const GridTotals totals = run_grid(state, threads, state_->ctas);
+    const GridTotals totals = run_grid(state, threads, state_->clusters);
     state_->statistics.warp_instructions += totals.warp_instructions;
     state_->statistics.matrix_instructions += totals.matrix_instructions;
     state_->statistics.ctas += totals.ctas;

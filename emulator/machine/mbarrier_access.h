@@ -69,7 +69,7 @@ class MbarrierAccess {
     MbarrierEvent event;
     event.kind = kind;
     event.owner = &owner_;
-    event.address = address_;
+    event.address = on_rank(address_, 0);
     event.warp = by_.warp;
     event.step = by_.step;
     event.lanes = by_.lanes;

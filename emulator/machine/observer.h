@@ -2,7 +2,8 @@
 // a pointer where memory or a barrier is touched. docs/emulator/observers.md says in which order events come.
 //
 // What an instruction asks for (memory order, scope, proxy, groups) stands in its opcode,
-// Program::forms[step.form]; events say what cannot be read there.
+// Program::forms[step.form]; events say what cannot be read there. A shared address comes with its owner and
+// without the owner's rank.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +39,8 @@ struct Operation {
     kWarpProduct,  // a warp's part of wgmma.mma_async
     kTensorLoad,   // tcgen05.ld
     kTensorStore,  // tcgen05.st
+    kPeerCopy,     // cp.async.bulk from shared memory to another CTA's, told by an mbarrier there
+    kPeerStore,    // st.async or red.async of one thread, likewise
   };
   std::uint64_t number = 0;  // in the order of issue; never 0
   Kind kind = Kind::kBulkLoad;
@@ -125,6 +128,9 @@ class Observer {
   virtual void barrier_joined(const Warp&, const Step&, std::uint32_t /*id*/, std::uint32_t /*threads*/,
                               std::uint32_t /*generation*/) {}
   virtual void barrier_passed(const Warp&, const Step&, std::uint32_t /*id*/, std::uint32_t /*generation*/) {}
+  // The barrier of the cluster likewise; a warp that joins goes on and waits later.
+  virtual void cluster_barrier_joined(const Warp&, const Step&, std::uint32_t /*generation*/) {}
+  virtual void cluster_barrier_passed(const Warp&, const Step&, std::uint32_t /*generation*/) {}
   virtual void columns_allocated(const Warp&, const Step&, std::uint32_t /*first*/,
                                  std::uint32_t /*columns*/) {}
   virtual void columns_released(const Warp&, const Step&, std::uint32_t /*first*/,

@@ -57,22 +57,23 @@ void ReductionLog::apply() {
   end_ = 0;
 }
 
-void ReductionOrder::begin(std::uint64_t cta) {
-  if (cta < turn_.load(std::memory_order_acquire) + window_) return;
+void ReductionOrder::begin(std::uint64_t cluster) {
+  if (cluster < turn_.load(std::memory_order_acquire) + window_) return;
   std::unique_lock lock(mutex_);
-  turned_.wait(lock, [&] { return cta < turn_.load(std::memory_order_relaxed) + window_; });
+  turned_.wait(lock, [&] { return cluster < turn_.load(std::memory_order_relaxed) + window_; });
 }
 
-void ReductionOrder::wait_for_turn(std::uint64_t cta) {
-  if (has_turn(cta)) return;
+void ReductionOrder::wait_for_turn(std::uint64_t cluster) {
+  if (has_turn(cluster)) return;
   std::unique_lock lock(mutex_);
-  turned_.wait(lock, [&] { return turn_.load(std::memory_order_relaxed) == cta; });
+  turned_.wait(lock, [&] { return turn_.load(std::memory_order_relaxed) == cluster; });
 }
 
-void ReductionOrder::finish(std::uint64_t cta, ReductionLog&& log) {
+void ReductionOrder::finish(std::uint64_t cluster, ReductionLog&& log) {
   std::unique_lock lock(mutex_);
-  finished_.emplace(cta, std::move(log));
-  // Whoever finds the turn's CTA finished applies its log; without the lock, since nobody else has that turn.
+  finished_.emplace(cluster, std::move(log));
+  // Whoever finds the turn's cluster finished applies its log; without the lock, since nobody else has that
+  // turn.
   for (auto next = finished_.begin(); next != finished_.end() && next->first == turn_;
        next = finished_.begin()) {
     ReductionLog due = std::move(next->second);

@@ -1,9 +1,9 @@
-// The order in which the global reductions of a launch take effect: CTA by CTA, in the order in which they
-// start. So the sums are the same whatever the number of host threads and however these are scheduled.
+// The order in which the global reductions of a launch take effect: cluster by cluster, in the order in which
+// they start. So the sums are the same whatever the number of host threads and however these are scheduled.
 //
-// The oldest unfinished CTA has the turn: its reductions take effect at once. The others write theirs into a
-// log, which is applied when their turn comes. No CTA starts too far ahead of the oldest, which bounds the
-// logs.
+// The oldest unfinished cluster has the turn: its reductions take effect at once. The others write theirs
+// into a log, which is applied when their turn comes. No cluster starts too far ahead of the oldest, which
+// bounds the logs.
 #pragma once
 
 #include <atomic>
@@ -46,15 +46,15 @@ class ReductionLog {
 
 class ReductionOrder {
  public:
-  // At most `window` CTAs are between start and turn at once.
+  // At most `window` clusters are between start and turn at once.
   explicit ReductionOrder(std::uint64_t window) : window_(window) {}
 
-  // CTAs are numbered in start order. Waits until number `cta` may start.
-  void begin(std::uint64_t cta);
-  bool has_turn(std::uint64_t cta) const { return turn_.load(std::memory_order_acquire) == cta; }
-  void wait_for_turn(std::uint64_t cta);
-  // Number `cta` is done; what is left of its log is applied at its turn.
-  void finish(std::uint64_t cta, ReductionLog&& log);
+  // Clusters are numbered in start order. Waits until number `cluster` may start.
+  void begin(std::uint64_t cluster);
+  bool has_turn(std::uint64_t cluster) const { return turn_.load(std::memory_order_acquire) == cluster; }
+  void wait_for_turn(std::uint64_t cluster);
+  // Number `cluster` is done; what is left of its log is applied at its turn.
+  void finish(std::uint64_t cluster, ReductionLog&& log);
 
  private:
   const std::uint64_t window_;

@@ -25,7 +25,7 @@ void fill(std::byte* registers, const Preset& preset, F&& value_of_lane) {
 }
 
 bool is_of_warp(const Preset& preset) {
-  if (preset.kind == Preset::Kind::kLocal) return true;
+  if (preset.kind == Preset::Kind::kLocal || preset.kind == Preset::Kind::kShared) return true;
   if (preset.kind != Preset::Kind::kSpecial) return false;
   switch (static_cast<Special>(preset.value)) {
     case Special::kTidX:
@@ -36,6 +36,13 @@ bool is_of_warp(const Preset& preset) {
     case Special::kCtaidZ:
     case Special::kWarpId:
     case Special::kSmId:
+    case Special::kClusterIdX:
+    case Special::kClusterIdY:
+    case Special::kClusterIdZ:
+    case Special::kClusterCtaidX:
+    case Special::kClusterCtaidY:
+    case Special::kClusterCtaidZ:
+    case Special::kClusterCtaRank:
       return true;
     default:
       return false;
@@ -70,19 +77,33 @@ std::uint64_t special_of_launch(const LaunchState& launch, Special special, int 
       return ~((2u << lane) - 1);
     case Special::kLaneMaskGe:
       return ~((1u << lane) - 1);
+    case Special::kNclusterIdX:
+      return launch.clusters().x;
+    case Special::kNclusterIdY:
+      return launch.clusters().y;
+    case Special::kNclusterIdZ:
+      return launch.clusters().z;
+    case Special::kClusterNctaidX:
+      return launch.cluster.x;
+    case Special::kClusterNctaidY:
+      return launch.cluster.y;
+    case Special::kClusterNctaidZ:
+      return launch.cluster.z;
     case Special::kClusterNctaRank:
-      return 1;
+      return launch.cluster_size();
+    case Special::kIsExplicitCluster:
+      return launch.cluster_size() > 1 || launch.program->requires_cluster();
     case Special::kDynamicSharedSize:
       return launch.dynamic_shared_bytes;
     case Special::kTotalSharedSize:
       return launch.shared_bytes();
     default:
-      return 0;  // rank and position of the CTA in its cluster of one
+      return 0;
   }
 }
 
 std::uint64_t special_of_warp(const Cta& cta, int warp, Special special, int lane) {
-  const Dim3& block = cta.launch().block;
+  const Dim3 &block = cta.launch().block, &cluster = cta.launch().cluster;
   const std::uint32_t thread = static_cast<std::uint32_t>(32 * warp + lane);
   switch (special) {
     case Special::kTidX:
@@ -101,6 +122,20 @@ std::uint64_t special_of_warp(const Cta& cta, int warp, Special special, int lan
       return static_cast<std::uint64_t>(warp);
     case Special::kSmId:
       return cta.number() % static_cast<std::uint64_t>(cta.launch().multiprocessors);
+    case Special::kClusterIdX:
+      return cta.index().x / cluster.x;
+    case Special::kClusterIdY:
+      return cta.index().y / cluster.y;
+    case Special::kClusterIdZ:
+      return cta.index().z / cluster.z;
+    case Special::kClusterCtaidX:
+      return cta.index().x % cluster.x;
+    case Special::kClusterCtaidY:
+      return cta.index().y % cluster.y;
+    case Special::kClusterCtaidZ:
+      return cta.index().z % cluster.z;
+    case Special::kClusterCtaRank:
+      return cta.rank();
     default:
       return 0;
   }
@@ -126,7 +161,6 @@ StartRegisters::StartRegisters(const LaunchState& launch) {
         case Preset::Kind::kParameter:
           return reinterpret_cast<std::uintptr_t>(launch.parameters) + preset.value;
         case Preset::Kind::kShared:
-          return kSharedBase + preset.value;
         case Preset::Kind::kLocal:
           break;
       }
@@ -144,6 +178,7 @@ void StartRegisters::copy_to(std::byte* registers, const Cta& cta, int warp, con
         return reinterpret_cast<std::uintptr_t>(local) + static_cast<std::uint64_t>(lane) * bytes +
                preset.value;
       }
+      if (preset.kind == Preset::Kind::kShared) return cta.shared_begin() + preset.value;
       return special_of_warp(cta, warp, static_cast<Special>(preset.value), lane);
     });
   }

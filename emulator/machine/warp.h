@@ -25,6 +25,7 @@ struct Wait {
     kNothing,
     kLanes,       // what: the lanes that must execute it together
     kBarrier,     // what: named barrier, when: its generation at the arrival
+    kCluster,     // the cluster barrier
     kMbarrier,    // what: shared address, when: parity of the wanted phase
     kBulkGroups,  // what: groups that may stay pending
     kCopyGroups,  // what: groups of cp.async that may stay pending
@@ -114,7 +115,7 @@ class Warp {
     Wait wait = {};
     bool tried = false;
   };
-  enum class Progress { kNone, kPolled, kMoved, kSliceEnded };
+  enum class Progress { kNone, kPolled, kSliceEnded, kMoved };  // least to most
 
   // Takes its place in `cta`, with registers and local memory of the start.
   void start(Cta& cta, int index);

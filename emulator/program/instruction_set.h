@@ -88,11 +88,12 @@ std::span<const Row> convert_rows();
 std::span<const Row> move_rows();             // mov, pack, unpack, cvta, prmt
 std::span<const Row> memory_rows();           // ld, st, prefetch
 std::span<const Row> atomic_rows();           // atom, red
+std::span<const Row> peer_store_rows();       // st.async, red.async
 std::span<const Row> control_rows();          // bra, ret, exit, trap
 std::span<const Row> provided_rows();         // call.name of the functions that CUDA provides: vprintf, ...
 std::span<const Row> convergence_rows();      // elect, shfl, vote, activemask, bar.warp.sync, redux
-std::span<const Row> barrier_rows();          // bar/barrier, mbarrier, fence, setmaxnreg, griddepcontrol
-std::span<const Row> copy_rows();             // cp.async.bulk(.tensor), cp.reduce, groups
+std::span<const Row> barrier_rows();          // bar/barrier, barrier.cluster, mbarrier, fence, setmaxnreg
+std::span<const Row> copy_rows();             // cp.async.bulk(.tensor), cp.reduce, groups, mapa
 std::span<const Row> tensor_memory_rows();    // tcgen05.alloc/dealloc/ld/st/wait/fence
 std::span<const Row> matrix_rows();           // tcgen05.mma, commit
 std::span<const Row> warpgroup_rows();        // wgmma

@@ -164,7 +164,10 @@ std::optional<Register> OperandBinder::named_preset(const OperandPattern& patter
   const int bytes = bytes_of(pattern.width);
   if (operand.name == "WARP_SZ") return preset(Preset::Kind::kBits, 32, bytes);
   const std::optional<Symbol> symbol = names_.find(operand.name);
-  if (!symbol) return preset(Preset::Kind::kSpecial, std::uint64_t(*special_register(operand.name)), 4);
+  if (!symbol) {
+    const Special special = *special_register(operand.name);
+    return preset(Preset::Kind::kSpecial, std::uint64_t(special), special_bytes(special));
+  }
   const std::uint64_t displacement = std::uint64_t(operand.displacement);
   if (symbol->kind == Symbol::Kind::kParameter) {
     return preset(Preset::Kind::kParameter, symbol->parameter->offset + displacement, 8);

@@ -200,8 +200,8 @@ std::string OperandBinder::misfit_name(const OperandPattern& pattern, const Oper
       return fmt::format("`{}` is a variable of another module; modules are not linked", operand.name);
     }
     if (space == ptx::Space::kShared && pattern.width == Width::k32) bytes = 4;
-  } else if (special_register(operand.name)) {
-    bytes = 4;
+  } else if (const std::optional<Special> special = special_register(operand.name)) {
+    bytes = special_bytes(*special);
   } else if (operand.name.starts_with('%')) {
     return fmt::format("`{}` is neither a declared register nor a special register known here", operand.name);
   } else {
@@ -209,7 +209,8 @@ std::string OperandBinder::misfit_name(const OperandPattern& pattern, const Oper
   }
   if (pattern.written) return fmt::format("`{}` cannot be written", operand.name);
   if (!takes(pattern.width, bytes)) {
-    return fmt::format("`{}` has {} bits, the form takes {}", operand.name, 8 * bytes, words(pattern.width));
+    return fmt::format("`{}` is {}, the form takes {}", operand.name, words_of_register(bytes),
+                       words(pattern.width));
   }
   return {};
 }

@@ -60,6 +60,8 @@ enum class Special : std::uint8_t {
   kTidX, kTidY, kTidZ, kNtidX, kNtidY, kNtidZ, kCtaidX, kCtaidY, kCtaidZ, kNctaidX, kNctaidY, kNctaidZ,
   kLaneId, kWarpId, kNWarpId, kSmId, kLaneMaskEq, kLaneMaskLt, kLaneMaskLe, kLaneMaskGt, kLaneMaskGe,
   kClusterCtaRank, kClusterNctaRank, kClusterCtaidX, kClusterCtaidY, kClusterCtaidZ,
+  kClusterNctaidX, kClusterNctaidY, kClusterNctaidZ, kClusterIdX, kClusterIdY, kClusterIdZ,
+  kNclusterIdX, kNclusterIdY, kNclusterIdZ, kIsExplicitCluster,
   kDynamicSharedSize, kTotalSharedSize,
 };
 // clang-format on
@@ -76,12 +78,15 @@ struct Program {
   struct Parameter {
     std::uint32_t offset = 0, bytes = 0;
   };
-  std::vector<Parameter> parameters;      // in the launch's parameter buffer
-  std::uint32_t static_shared_bytes = 0;  // dynamic shared memory starts at the next multiple of 1024
-  std::uint32_t local_bytes = 0;          // of one lane
-  std::uint32_t max_threads = 0;          // .maxntid / .reqntid product, 0 when absent
-  std::uint32_t registers_at_launch = 0;  // a thread: 64 Ki over the threads of an SM's CTAs, in eights
-  bool communicates = false;  // a CTA may wait for another: atomics or strong loads of global memory
+  std::vector<Parameter> parameters;       // in the launch's parameter buffer
+  std::uint32_t static_shared_bytes = 0;   // dynamic shared memory starts at the next multiple of 1024
+  std::uint32_t local_bytes = 0;           // of one lane
+  std::uint32_t max_threads = 0;           // .maxntid / .reqntid product, 0 when absent
+  std::uint32_t registers_at_launch = 0;   // a thread: 64 Ki over the threads of an SM's CTAs, in eights
+  std::uint32_t required_cluster[3] = {};  // .reqnctapercluster, zeros when absent
+  bool communicates = false;  // a cluster may wait for another: atomics or strong loads of global memory
+
+  bool requires_cluster() const { return required_cluster[0] != 0; }
 
   struct SourceLine {
     std::uint32_t file = 0, line = 0;

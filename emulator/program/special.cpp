@@ -32,12 +32,26 @@ std::optional<Special> special_register(std::string_view name) {
       {"%cluster_ctaid.x", Special::kClusterCtaidX},
       {"%cluster_ctaid.y", Special::kClusterCtaidY},
       {"%cluster_ctaid.z", Special::kClusterCtaidZ},
+      {"%cluster_nctaid.x", Special::kClusterNctaidX},
+      {"%cluster_nctaid.y", Special::kClusterNctaidY},
+      {"%cluster_nctaid.z", Special::kClusterNctaidZ},
+      {"%clusterid.x", Special::kClusterIdX},
+      {"%clusterid.y", Special::kClusterIdY},
+      {"%clusterid.z", Special::kClusterIdZ},
+      {"%nclusterid.x", Special::kNclusterIdX},
+      {"%nclusterid.y", Special::kNclusterIdY},
+      {"%nclusterid.z", Special::kNclusterIdZ},
+      {"%is_explicit_cluster", Special::kIsExplicitCluster},
       {"%dynamic_smem_size", Special::kDynamicSharedSize},
       {"%total_smem_size", Special::kTotalSharedSize},
   };
   auto found = kByName.find(name);
   if (found == kByName.end()) return std::nullopt;
   return found->second;
+}
+
+int special_bytes(Special special) {
+  return special == Special::kIsExplicitCluster ? 0 : 4;
 }
 
 }  // namespace flashback::emulator

@@ -9,5 +9,7 @@
 namespace flashback::emulator {
 
 std::optional<Special> special_register(std::string_view name);
+// Of its value in a register; 0 for a predicate.
+int special_bytes(Special special);
 
 }  // namespace flashback::emulator

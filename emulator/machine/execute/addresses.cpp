@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "emulator/machine/cluster.h"
+
 namespace flashback::emulator {
 namespace {
 
@@ -26,6 +28,24 @@ std::byte* host(std::uint64_t address) {
   return reinterpret_cast<std::byte*>(address);
 }
 
+// Whether the opcode has the state space .shared::cluster. Asked only where an address is not the CTA's own.
+bool names_cluster(const Warp& warp, const Step& step) {
+  return warp.cta().launch().program->forms[step.form].find(".shared::cluster") != std::string::npos;
+}
+
+// Addresses in the shared memory of any CTA of the cluster.
+std::byte* check_cluster(Warp& warp, const Step& step, const std::uint64_t* at, const Span& span,
+                         std::uint32_t bytes, LaneMask mask) {
+  Cta& cta = warp.cta();
+  each(mask, [&](int l) {
+    if (at[l] > 0xffffffffu) out_of_bounds(warp, step, l, at[l], bytes, "a shared address has 32 bits");
+    const auto address = static_cast<std::uint32_t>(at[l]);
+    if (cta.cluster_holds(address, bytes)) return;
+    cta.cluster_shared(address, bytes, fmt::format("lane {}: an access", l).c_str());  // says what is wrong
+  });
+  return cta.shared(static_cast<std::uint32_t>(span.lowest));
+}
+
 }  // namespace
 
 void check_alignment(const Warp& warp, const Step& step, const std::uint64_t* at, std::uint32_t bytes,
@@ -40,13 +60,15 @@ void check_alignment(const Warp& warp, const Step& step, const std::uint64_t* at
 std::byte* check_shared(Warp& warp, const Step& step, const std::uint64_t* at, const Span& span,
                         std::uint32_t bytes, LaneMask mask) {
   Cta& cta = warp.cta();
-  if (span.lowest >= kSharedBase && span.highest + bytes <= cta.shared_end()) [[likely]] {
+  if (span.lowest >= cta.shared_begin() && span.highest + bytes <= cta.shared_end()) [[likely]] {
     return cta.shared(static_cast<std::uint32_t>(span.lowest));
   }
+  if (names_cluster(warp, step)) return check_cluster(warp, step, at, span, bytes, mask);
   each(mask, [&](int l) {
-    if (at[l] >= kSharedBase && at[l] + bytes <= cta.shared_end()) return;
-    out_of_bounds(warp, step, l, at[l], bytes,
-                  fmt::format("the CTA's shared memory is {:#x} to {:#x}", kSharedBase, cta.shared_end()));
+    if (at[l] >= cta.shared_begin() && at[l] + bytes <= cta.shared_end()) return;
+    out_of_bounds(
+        warp, step, l, at[l], bytes,
+        fmt::format("the CTA's shared memory is {:#x} to {:#x}", cta.shared_begin(), cta.shared_end()));
   });
   return nullptr;
 }
@@ -100,7 +122,10 @@ std::byte* check_generic(Warp& warp, const Step& step, const std::uint64_t* at, 
     Span moved = span;
     moved.lowest -= kSharedWindow;
     moved.highest -= kSharedWindow;
-    return check_shared(warp, step, in_window, moved, bytes, mask);
+    if (moved.lowest >= cta.shared_begin() && moved.highest + bytes <= cta.shared_end()) [[likely]] {
+      return cta.shared(static_cast<std::uint32_t>(moved.lowest));
+    }
+    return check_cluster(warp, step, in_window, moved, bytes, mask);
   }
   if (!cta.global_holds(span.lowest, span.highest - span.lowest + bytes)) {
     each(mask, [&](int l) {
@@ -115,30 +140,52 @@ std::byte* check_generic(Warp& warp, const Step& step, const std::uint64_t* at, 
   return host(span.lowest);
 }
 
+namespace {
+
+// Of shared memory, owner by owner.
+void tell_shared(Warp& warp, const Step& step, LaneAccess access) {
+  Cta& cta = warp.cta();
+  std::uint64_t in_owner[32];
+  std::uint32_t owners = 0;
+  each(access.lanes, [&](int l) {
+    const auto address = static_cast<std::uint32_t>(access.addresses[l]);
+    owners |= 1u << rank_of(address);
+    in_owner[l] = on_rank(address, 0);
+  });
+  for (; owners != 0; owners &= owners - 1) {
+    const auto rank = static_cast<std::uint32_t>(std::countr_zero(owners));
+    LaneAccess part = access;
+    part.owner = &cta.cluster().cta(rank);
+    part.addresses = in_owner;
+    each(access.lanes, [&](int l) {
+      if (rank_of(static_cast<std::uint32_t>(access.addresses[l])) != rank) part.lanes &= ~(LaneMask{1} << l);
+    });
+    cta.observer()->accessed(warp, step, part);
+  }
+}
+
+}  // namespace
+
 void tell_access(Warp& warp, const Step& step, MemorySpace space, const std::uint64_t* at,
                  std::uint32_t bytes, LaneMask mask, Use use) {
-  Cta& cta = warp.cta();
   LaneAccess access;
   access.use = use;
   access.lanes = mask;
   access.bytes = bytes;
   access.addresses = at;
-  std::uint64_t in_window[32];
-  if (space == MemorySpace::kShared) {
-    access.owner = &cta;
-  } else if (space == MemorySpace::kGeneric) {
-    const std::uint64_t first = at[std::countr_zero(mask)];
-    if (in_shared_window(first)) {
-      access.owner = &cta;
-      each(mask, [&](int l) { in_window[l] = at[l] - kSharedWindow; });
-      access.addresses = in_window;
-    } else if (warp.local_holds(first, bytes) || is_parameter(warp, first, bytes)) {
+  const std::uint64_t first = at[std::countr_zero(mask)];
+  switch (space) {
+    case MemorySpace::kShared:
+      return tell_shared(warp, step, access);
+    case MemorySpace::kGeneric:
+      if (in_shared_window(first)) return tell_shared(warp, step, access);
+      if (warp.local_holds(first, bytes) || is_parameter(warp, first, bytes)) return;
+      [[fallthrough]];
+    case MemorySpace::kGlobal:
+      return warp.cta().observer()->accessed(warp, step, access);
+    default:
       return;
-    }
-  } else if (space != MemorySpace::kGlobal) {
-    return;
   }
-  cta.observer()->accessed(warp, step, access);
 }
 
 const std::byte* readable(Warp& warp, const Step& step, int lane, std::uint64_t address,

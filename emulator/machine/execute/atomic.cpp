@@ -1,49 +1,16 @@
 // atom and red: each lane reads, changes and writes, in lane order, at once. A program with atomics on global
 // memory runs on one host thread (Program::communicates), so plain accesses do.
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <string_view>
-#include <type_traits>
 
 #include "emulator/machine/execute/addresses.h"
+#include "emulator/machine/execute/combine.h"
 #include "emulator/program/instruction_set.h"
 
 namespace flashback::emulator {
 namespace {
 
-float flushed(float x) {
-  return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x;
-}
-
-enum class Operation { kAdd, kMin, kMax, kAnd, kOr, kXor, kExchange, kIncrement, kDecrement, kCompare };
-
-// fp32 additions in global memory flush subnormals, those in shared memory do not.
-template <Operation operation, class T, bool kFlush>
-T combine(T old, T b, T c) {
-  if constexpr (operation == Operation::kAdd) {
-    if constexpr (std::is_same_v<T, float> && kFlush) return flushed(flushed(old) + flushed(b));
-    if constexpr (std::is_integral_v<T>) {
-      using U = std::make_unsigned_t<T>;
-      return static_cast<T>(static_cast<U>(old) + static_cast<U>(b));
-    }
-    return old + b;
-  }
-  if constexpr (operation == Operation::kMin) return std::min(old, b);
-  if constexpr (operation == Operation::kMax) return std::max(old, b);
-  if constexpr (operation == Operation::kExchange) return b;
-  if constexpr (operation == Operation::kCompare) return old == b ? c : old;
-  if constexpr (std::is_integral_v<T>) {
-    if constexpr (operation == Operation::kAnd) return old & b;
-    if constexpr (operation == Operation::kOr) return old | b;
-    if constexpr (operation == Operation::kXor) return old ^ b;
-    if constexpr (operation == Operation::kIncrement) return old >= b ? 0 : old + 1;
-    if constexpr (operation == Operation::kDecrement) return old == 0 || old > b ? b : old - 1;
-  }
-  return old;
-}
-
-template <MemorySpace space, class Width, class T, Operation operation>
+template <MemorySpace space, class Width, class T, Combination operation>
 void atomic(Warp& warp, const Step& step, LaneMask mask) {
   T* d = step.d == kNone ? nullptr : warp.lanes<T>(step.d);
   const T* b = warp.lanes<T>(step.b);
@@ -67,7 +34,7 @@ void atomic(Warp& warp, const Step& step, LaneMask mask) {
   for (LaneMask rest = mask; rest != 0; rest &= rest - 1) one(access, std::countr_zero(rest));
 }
 
-template <class T, Operation operation>
+template <class T, Combination operation>
 Body in_space(std::string_view space, int address_bytes) {
   const bool wide = address_bytes == 8;
   if (space.empty()) return wide ? atomic<MemorySpace::kGeneric, std::uint64_t, T, operation> : nullptr;
@@ -77,13 +44,13 @@ Body in_space(std::string_view space, int address_bytes) {
 }
 
 // Integer types by what the operation needs: bits, sign, or neither.
-template <Operation operation>
+template <Combination operation>
 Body with_type(Match& match, std::string_view type, std::string_view space) {
   const int bytes = match.bytes('a');
-  constexpr bool kBits = operation == Operation::kAnd || operation == Operation::kOr ||
-                         operation == Operation::kXor || operation == Operation::kExchange ||
-                         operation == Operation::kCompare;
-  constexpr bool kWraps = operation == Operation::kIncrement || operation == Operation::kDecrement;
+  constexpr bool kBits = operation == Combination::kAnd || operation == Combination::kOr ||
+                         operation == Combination::kXor || operation == Combination::kExchange ||
+                         operation == Combination::kCompare;
+  constexpr bool kWraps = operation == Combination::kIncrement || operation == Combination::kDecrement;
   if constexpr (kBits) {
     if (type == "b32") return in_space<std::uint32_t, operation>(space, bytes);
     if (type == "b64") return in_space<std::uint64_t, operation>(space, bytes);
@@ -95,7 +62,7 @@ Body with_type(Match& match, std::string_view type, std::string_view space) {
     if (type == "s32") return in_space<std::int32_t, operation>(space, bytes);
     if (type == "u64") return in_space<std::uint64_t, operation>(space, bytes);
     if (type == "s64") return in_space<std::int64_t, operation>(space, bytes);
-    if constexpr (operation == Operation::kAdd) {
+    if constexpr (operation == Combination::kAdd) {
       if (type == "f32") return in_space<float, operation>(space, bytes);
       if (type == "f64") return in_space<double, operation>(space, bytes);
     }
@@ -106,21 +73,21 @@ Body with_type(Match& match, std::string_view type, std::string_view space) {
 // Choices: order, scope, space, operation, type.
 Body select(Match& match) {
   const std::string_view space = match.choice(2), operation = match.choice(3), type = match.choice(4);
-  if (operation == "add") return with_type<Operation::kAdd>(match, type, space);
-  if (operation == "min") return with_type<Operation::kMin>(match, type, space);
-  if (operation == "max") return with_type<Operation::kMax>(match, type, space);
-  if (operation == "and") return with_type<Operation::kAnd>(match, type, space);
-  if (operation == "or") return with_type<Operation::kOr>(match, type, space);
-  if (operation == "xor") return with_type<Operation::kXor>(match, type, space);
-  if (operation == "exch") return with_type<Operation::kExchange>(match, type, space);
-  if (operation == "inc") return with_type<Operation::kIncrement>(match, type, space);
-  if (operation == "dec") return with_type<Operation::kDecrement>(match, type, space);
+  if (operation == "add") return with_type<Combination::kAdd>(match, type, space);
+  if (operation == "min") return with_type<Combination::kMin>(match, type, space);
+  if (operation == "max") return with_type<Combination::kMax>(match, type, space);
+  if (operation == "and") return with_type<Combination::kAnd>(match, type, space);
+  if (operation == "or") return with_type<Combination::kOr>(match, type, space);
+  if (operation == "xor") return with_type<Combination::kXor>(match, type, space);
+  if (operation == "exch") return with_type<Combination::kExchange>(match, type, space);
+  if (operation == "inc") return with_type<Combination::kIncrement>(match, type, space);
+  if (operation == "dec") return with_type<Combination::kDecrement>(match, type, space);
   return nullptr;
 }
 
 // Choices: order, scope, space, type.
 Body select_compare(Match& match) {
-  return with_type<Operation::kCompare>(match, match.choice(3), match.choice(2));
+  return with_type<Combination::kCompare>(match, match.choice(3), match.choice(2));
 }
 
 #define SCOPED_SPACE "{.cta|.cluster|.gpu|.sys}{.global|.shared|.shared::cta|.shared::cluster}"

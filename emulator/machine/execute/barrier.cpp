@@ -1,10 +1,11 @@
-// bar/barrier, mbarrier, fences, setmaxnreg, griddepcontrol.
+// bar/barrier, barrier.cluster, mbarrier, fences, setmaxnreg, griddepcontrol.
 #include <fmt/format.h>
 
 #include <bit>
+#include <optional>
 #include <string_view>
 
-#include "emulator/machine/cta.h"
+#include "emulator/machine/cluster.h"
 #include "emulator/machine/execute/lanes.h"
 #include "emulator/machine/execute/shared_address.h"
 #include "emulator/machine/mbarrier_access.h"
@@ -89,24 +90,69 @@ void barrier_vote(Warp& warp, const Step& step, LaneMask mask) {
   warp.set_predicate(step.d, result ? kAllLanes : 0, mask);
 }
 
-// ---- mbarriers. Width: type of the address register
+// ---- the cluster barrier. Warps arrive as a whole: the instruction waits for all lanes that have not exited
+
+bool whole_warp_arrives(Warp& warp, const Step& step, LaneMask mask) {
+  if (!warp.gathers(kAllLanes)) return false;
+  if (mask != warp.live()) {
+    warp.fault(step, fmt::format("lanes {:#010x} of {:#010x} execute it; all that have not exited must", mask,
+                                 warp.live()));
+  }
+  return true;
+}
+
+void cluster_arrive(Warp& warp, const Step& step, LaneMask mask) {
+  if (!whole_warp_arrives(warp, step, mask)) return;
+  const std::uint32_t generation = warp.cta().cluster().barrier.arrive(warp.cta().cluster_warp(warp.index()));
+  if (Observer* observer = warp.cta().observer()) [[unlikely]]
+    observer->cluster_barrier_joined(warp, step, generation);
+}
+
+void cluster_wait(Warp& warp, const Step& step, LaneMask mask) {
+  if (!whole_warp_arrives(warp, step, mask)) return;
+  const std::optional<std::uint32_t> generation =
+      warp.cta().cluster().barrier.pass(warp.cta().cluster_warp(warp.index()));
+  if (!generation) {
+    warp.wait_here({Wait::Kind::kCluster, 0, 0});
+  } else if (Observer* observer = warp.cta().observer()) {
+    observer->cluster_barrier_passed(warp, step, *generation);
+  }
+}
+
+// ---- mbarriers. Width: type of the address register. Those of peers take arrivals and transactions only
 
 template <class Width>
 std::uint32_t object_address(const Warp& warp, const Step& step, int lane) {
   return shared_address<Width>(warp, step, step.a, step.immediate, lane);
 }
 
-template <class Width>
+template <class Width, Reach reach = Reach::kCta>
 MbarrierAccess object(Warp& warp, const Step& step, int lane) {
-  shared_object<Width>(warp, step, step.a, step.immediate, lane, 8, "an mbarrier");
-  return {warp.cta(), object_address<Width>(warp, step, lane), {&warp, &step, LaneMask{1} << lane}};
+  shared_object<Width, reach>(warp, step, step.a, step.immediate, lane, 8, "an mbarrier");
+  const std::uint32_t address = object_address<Width>(warp, step, lane);
+  Cta& owner = warp.cta().cluster().cta(rank_of(address));
+  return {owner, address, {&warp, &step, LaneMask{1} << lane}};
 }
 
-template <class Width, class F>
+template <class Width, Reach reach = Reach::kCta, class F>
 void each_object(Warp& warp, const Step& step, LaneMask mask, F&& f) {
   for (LaneMask rest = mask; rest != 0; rest &= rest - 1) {
     const int l = std::countr_zero(rest);
-    f(object<Width>(warp, step, l), l);
+    f(object<Width, reach>(warp, step, l), l);
+  }
+}
+
+// The state of a phase is not known to a peer.
+template <class Width>
+void refuse_state_of_peer(Warp& warp, const Step& step, LaneMask mask) {
+  for (LaneMask rest = mask; rest != 0; rest &= rest - 1) {
+    const int l = std::countr_zero(rest);
+    const std::uint32_t address = object_address<Width>(warp, step, l);
+    if (rank_of(address) == warp.cta().rank()) continue;
+    warp.fault(step,
+               fmt::format("lane {} asks for the state of an mbarrier of rank {}; the destination must be "
+                           "`_` where the mbarrier is a peer's",
+                           l, rank_of(address)));
   }
 }
 
@@ -126,43 +172,47 @@ struct Invalidate {
 };
 
 // The state that an arrival returns is the object before it: its top bit is the phase's parity.
-template <class Width>
+template <class Width, Reach reach>
 struct Arrive {
   static void body(Warp& warp, const Step& step, LaneMask mask) {
     const std::uint32_t* count = step.b == kNone ? nullptr : warp.lanes<std::uint32_t>(step.b);
     std::uint64_t* state = step.d == kNone ? nullptr : warp.lanes<std::uint64_t>(step.d);
-    each_object<Width>(warp, step, mask, [&](MbarrierAccess barrier, int l) {
+    if (reach == Reach::kCluster && state != nullptr) refuse_state_of_peer<Width>(warp, step, mask);
+    each_object<Width, reach>(warp, step, mask, [&](MbarrierAccess barrier, int l) {
       if (state != nullptr) state[l] = barrier.bits();
       barrier.arrive(count == nullptr ? 1 : count[l]);
     });
   }
 };
 
-template <class Width>
+template <class Width, Reach reach>
 struct ExpectAndArrive {
   static void body(Warp& warp, const Step& step, LaneMask mask) {
     const std::uint32_t* bytes = warp.lanes<std::uint32_t>(step.b);
     std::uint64_t* state = step.d == kNone ? nullptr : warp.lanes<std::uint64_t>(step.d);
-    each_object<Width>(warp, step, mask, [&](MbarrierAccess barrier, int l) {
+    if (reach == Reach::kCluster && state != nullptr) refuse_state_of_peer<Width>(warp, step, mask);
+    each_object<Width, reach>(warp, step, mask, [&](MbarrierAccess barrier, int l) {
       if (state != nullptr) state[l] = barrier.bits();
       barrier.expect_and_arrive(bytes[l]);
     });
   }
 };
 
-template <class Width>
+template <class Width, Reach reach>
 struct Expect {
   static void body(Warp& warp, const Step& step, LaneMask mask) {
     const std::uint32_t* bytes = warp.lanes<std::uint32_t>(step.b);
-    each_object<Width>(warp, step, mask, [&](MbarrierAccess barrier, int l) { barrier.expect(bytes[l]); });
+    each_object<Width, reach>(warp, step, mask,
+                              [&](MbarrierAccess barrier, int l) { barrier.expect(bytes[l]); });
   }
 };
 
-template <class Width>
+template <class Width, Reach reach>
 struct Complete {
   static void body(Warp& warp, const Step& step, LaneMask mask) {
     const std::uint32_t* bytes = warp.lanes<std::uint32_t>(step.b);
-    each_object<Width>(warp, step, mask, [&](MbarrierAccess barrier, int l) { barrier.complete(bytes[l]); });
+    each_object<Width, reach>(warp, step, mask,
+                              [&](MbarrierAccess barrier, int l) { barrier.complete(bytes[l]); });
   }
 };
 
@@ -247,6 +297,16 @@ Body by_width(Match& match) {
   return match.bytes('a') == 8 ? Body{Op<std::uint64_t>::body} : Body{Op<std::uint32_t>::body};
 }
 
+// Without a state space, or with .shared::cluster, the object may be a peer's.
+template <template <class, Reach> class Op>
+Body by_reach(Match& match) {
+  const bool own = match.has(".shared") && !match.has(".shared::cluster");
+  if (match.bytes('a') == 8) {
+    return own ? Op<std::uint64_t, Reach::kCta>::body : Op<std::uint64_t, Reach::kCluster>::body;
+  }
+  return own ? Op<std::uint32_t, Reach::kCta>::body : Op<std::uint32_t, Reach::kCluster>::body;
+}
+
 // ---- registers
 
 void set_registers(Warp& warp, const Step& step, bool increase) {
@@ -291,15 +351,18 @@ constexpr Row kRows[] = {
     {"barrier{.cta}.red.or{.aligned}.pred", "d:p, a:r32, !c:p", always<barrier_vote<false>>},
     {"barrier{.cta}.red.or{.aligned}.pred", "d:p, a:r32, b:r32, !c:p", always<barrier_vote<false>>},
 
+    {"barrier.cluster.arrive{.release|.relaxed}{.aligned}", "", always<cluster_arrive>},
+    {"barrier.cluster.wait{.acquire}{.aligned}", "", always<cluster_wait>},
+
     {"mbarrier.init" CTA_SPACE ".b64", "[a], b:r32", by_width<Init>},
     {"mbarrier.inval" CTA_SPACE ".b64", "[a]", by_width<Invalidate>},
-    {"mbarrier.arrive" RELEASE CLUSTER_SPACE ".b64", "d:r64, [a], b:r32?", by_width<Arrive>},
-    {"mbarrier.arrive" RELEASE CLUSTER_SPACE ".b64", "[a], b:r32?", by_width<Arrive>},
+    {"mbarrier.arrive" RELEASE CLUSTER_SPACE ".b64", "d:r64, [a], b:r32?", by_reach<Arrive>},
+    {"mbarrier.arrive" RELEASE CLUSTER_SPACE ".b64", "[a], b:r32?", by_reach<Arrive>},
     {"mbarrier.arrive.expect_tx" RELEASE CLUSTER_SPACE ".b64", "d:r64, [a], b:r32",
-     by_width<ExpectAndArrive>},
-    {"mbarrier.arrive.expect_tx" RELEASE CLUSTER_SPACE ".b64", "[a], b:r32", by_width<ExpectAndArrive>},
-    {"mbarrier.expect_tx{.relaxed}{.cta|.cluster}" CLUSTER_SPACE ".b64", "[a], b:r32", by_width<Expect>},
-    {"mbarrier.complete_tx{.relaxed}{.cta|.cluster}" CLUSTER_SPACE ".b64", "[a], b:r32", by_width<Complete>},
+     by_reach<ExpectAndArrive>},
+    {"mbarrier.arrive.expect_tx" RELEASE CLUSTER_SPACE ".b64", "[a], b:r32", by_reach<ExpectAndArrive>},
+    {"mbarrier.expect_tx{.relaxed}{.cta|.cluster}" CLUSTER_SPACE ".b64", "[a], b:r32", by_reach<Expect>},
+    {"mbarrier.complete_tx{.relaxed}{.cta|.cluster}" CLUSTER_SPACE ".b64", "[a], b:r32", by_reach<Complete>},
     {"mbarrier.try_wait" ACQUIRE CTA_SPACE ".b64", "d:p, [a], b:r64, c:r32?", by_width<TryWait>},
     {"mbarrier.try_wait.parity" ACQUIRE CTA_SPACE ".b64", "d:p, [a], b:r32, c:r32?", by_width<TryWaitParity>},
     {"mbarrier.test_wait" ACQUIRE CTA_SPACE ".b64", "d:p, [a], b:r64", by_width<TestWait>},

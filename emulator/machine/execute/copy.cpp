@@ -1,12 +1,12 @@
 // Asynchronous copies: cp.async.bulk, cp.async.bulk.tensor, cp.reduce.async.bulk(.tensor), cp.async, their
-// groups; mapa.
+// groups; mapa, getctarank.
 #include <fmt/format.h>
 
 #include <bit>
 #include <cstring>
 #include <string_view>
 
-#include "emulator/machine/cta.h"
+#include "emulator/machine/cluster.h"
 #include "emulator/machine/execute/lanes.h"
 #include "emulator/machine/execute/shared_address.h"
 #include "emulator/machine/mbarrier_access.h"
@@ -33,37 +33,79 @@ Issuer issuer(const Warp& warp, const Step& step, int lane) {
   return {&step, static_cast<std::uint8_t>(warp.index()), static_cast<std::uint8_t>(lane)};
 }
 
+// Of several mbarriers, the one that the instruction names.
+std::uint64_t announce_signal(const Warp& warp, const Transfer& transfer, Operation::Kind kind,
+                              std::uint32_t bytes) {
+  const Cta& owner = warp.cta().cluster().cta(rank_of(transfer.mbarrier));
+  return announce(warp, *transfer.by.step, LaneMask{1} << transfer.by.lane, kind, bytes, &owner,
+                  on_rank(transfer.mbarrier, 0));
+}
+
 std::uint64_t announce(const Warp& warp, const Transfer& transfer) {
   const std::uint32_t bytes = transfer.tiled ? transfer.map.box_bytes() : transfer.bytes;
   const LaneMask lane = LaneMask{1} << transfer.by.lane;
   const Step& step = *transfer.by.step;
   switch (transfer.kind) {
     case Kind::kLoad:
-      return announce(warp, step, lane, Operation::Kind::kBulkLoad, bytes, &warp.cta(), transfer.mbarrier);
+      return announce_signal(warp, transfer, Operation::Kind::kBulkLoad, bytes);
     case Kind::kStore:
       return announce(warp, step, lane, Operation::Kind::kBulkStore, bytes);
     case Kind::kReduce:
       return announce(warp, step, lane, Operation::Kind::kBulkReduce, bytes);
+    case Kind::kToPeer:
+      return announce_signal(warp, transfer, Operation::Kind::kPeerCopy, bytes);
   }
   return 0;
 }
 
 void issue(Warp& warp, Transfer& transfer) {
   Cta& cta = warp.cta();
-  if (transfer.kind != Kind::kLoad) transfer.group = cta.work.bulk_group(transfer.by.warp, transfer.by.lane);
+  if (!signals_mbarrier(transfer.kind))
+    transfer.group = cta.work.bulk_group(transfer.by.warp, transfer.by.lane);
   check(cta, transfer);
   transfer.by.operation = announce(warp, transfer);
   cta.work.submit(transfer);
 }
 
+// The CTAs of a multicast, from a register of 16 bits.
+std::uint16_t ranks_at(const Warp& warp, const Step& step, Slot slot, int lane) {
+  const std::uint16_t ranks = warp.lanes<std::uint16_t>(slot)[lane];
+  if (ranks == 0) warp.fault(step, "a multicast to no CTA: its mask is 0");
+  return ranks;
+}
+
+// A destination that the opcode calls .shared::cta.
+void require_own(const Warp& warp, const Step& step, std::uint32_t address) {
+  if (rank_of(address) == warp.cta().rank()) return;
+  warp.fault(step,
+             fmt::format("its destination {:#x} is in rank {} of the cluster; .shared::cta is the CTA's own",
+                         address, rank_of(address)));
+}
+
 // One copy for each executing thread. The displacement belongs to the first address: the destination.
+template <Reach reach, bool kMulticast>
 void load_bytes(Warp& warp, const Step& step, LaneMask mask) {
   each_lane(mask, [&](int l) {
     Transfer transfer;
     transfer.by = issuer(warp, step, l);
     transfer.kind = Kind::kLoad;
     transfer.shared = shared_at(warp, step, step.d, step.immediate, l);
+    if (reach == Reach::kCta) require_own(warp, step, transfer.shared);
     transfer.global = warp.lanes<std::uint64_t>(step.a)[l];
+    transfer.bytes = warp.lanes<std::uint32_t>(step.b)[l];
+    transfer.mbarrier = shared_at(warp, step, step.c, 0, l);
+    if (kMulticast) transfer.ranks = ranks_at(warp, step, step.list[0], l);
+    issue(warp, transfer);
+  });
+}
+
+void copy_to_peer(Warp& warp, const Step& step, LaneMask mask) {
+  each_lane(mask, [&](int l) {
+    Transfer transfer;
+    transfer.by = issuer(warp, step, l);
+    transfer.kind = Kind::kToPeer;
+    transfer.peer = shared_at(warp, step, step.d, step.immediate, l);
+    transfer.shared = shared_at(warp, step, step.a, 0, l);
     transfer.bytes = warp.lanes<std::uint32_t>(step.b)[l];
     transfer.mbarrier = shared_at(warp, step, step.c, 0, l);
     issue(warp, transfer);
@@ -83,31 +125,35 @@ void store_bytes(Warp& warp, const Step& step, LaneMask mask) {
   });
 }
 
-// Takes the map at the generic address `at` and the coordinates in the list.
-void take_box(Warp& warp, const Step& step, int lane, std::uint64_t at, Transfer* transfer) {
+// Takes the map at the generic address `at` and the coordinates, the first `rank` of the list.
+void take_box(Warp& warp, const Step& step, int lane, std::uint64_t at, int rank, Transfer* transfer) {
   if (at % 64 != 0) warp.fault(step, fmt::format("a tensor map at {:#x}, which is not a multiple of 64", at));
   if (!warp.cta().constant_holds(at, sizeof(TensorMap))) {
     warp.fault(step, fmt::format("a tensor map at {:#x}; neither parameters nor an allocation hold it", at));
   }
   transfer->tiled = true;
   std::memcpy(&transfer->map, reinterpret_cast<const void*>(at), sizeof(TensorMap));
-  if (transfer->map.magic == TensorMap::kMagic && transfer->map.rank != step.list_size) {
-    warp.fault(step,
-               fmt::format("{} coordinates for a tensor map of rank {}", step.list_size, transfer->map.rank));
+  if (transfer->map.magic == TensorMap::kMagic && transfer->map.rank != rank) {
+    warp.fault(step, fmt::format("{} coordinates for a tensor map of rank {}", rank, transfer->map.rank));
   }
-  for (int d = 0; d < step.list_size; ++d) {
+  for (int d = 0; d < rank; ++d) {
     transfer->coordinates[d] = warp.lanes<std::int32_t>(step.list[d])[lane];
   }
 }
 
+template <Reach reach, bool kMulticast, bool kPair>
 void load_box(Warp& warp, const Step& step, LaneMask mask) {
+  const int rank = step.list_size - kMulticast;
   each_lane(mask, [&](int l) {
     Transfer transfer;
     transfer.by = issuer(warp, step, l);
     transfer.kind = Kind::kLoad;
     transfer.shared = shared_at(warp, step, step.d, step.immediate, l);
-    take_box(warp, step, l, warp.lanes<std::uint64_t>(step.a)[l], &transfer);
+    if (reach == Reach::kCta) require_own(warp, step, transfer.shared);
+    take_box(warp, step, l, warp.lanes<std::uint64_t>(step.a)[l], rank, &transfer);
     transfer.mbarrier = shared_at(warp, step, step.b, 0, l);
+    transfer.signals_pair = kPair;
+    if (kMulticast) transfer.ranks = ranks_at(warp, step, step.list[rank], l);
     issue(warp, transfer);
   });
 }
@@ -119,7 +165,7 @@ void store_box(Warp& warp, const Step& step, LaneMask mask) {
     transfer.by = issuer(warp, step, l);
     transfer.kind = kind;
     take_box(warp, step, l, warp.lanes<std::uint64_t>(step.d)[l] + static_cast<std::uint64_t>(step.immediate),
-             &transfer);
+             step.list_size, &transfer);
     transfer.shared = shared_at(warp, step, step.a, 0, l);
     issue(warp, transfer);
   });
@@ -128,6 +174,24 @@ void store_box(Warp& warp, const Step& step, LaneMask mask) {
 template <Body body>
 Body of_rank(Match& match) {
   return match.list_size() == match.choice(0)[0] - '0' ? body : nullptr;
+}
+
+// Choices: rank, cta_group, destination, cta_group again: compilers put it in either place.
+template <bool kMulticast>
+Body select_box(Match& match) {
+  if (match.list_size() != match.choice(0)[0] - '0' + kMulticast) return nullptr;
+  if (!match.choice(1).empty() && !match.choice(3).empty()) return nullptr;
+  const bool pair = match.has(".cta_group::2");
+  if (match.choice(2) == "shared::cta") {
+    return kMulticast || pair ? nullptr : Body{load_box<Reach::kCta, false, false>};
+  }
+  return pair ? load_box<Reach::kCluster, kMulticast, true> : load_box<Reach::kCluster, kMulticast, false>;
+}
+
+// Choices: destination.
+Body select_bytes(Match& match) {
+  return match.choice(0) == "shared::cta" ? load_bytes<Reach::kCta, false>
+                                          : load_bytes<Reach::kCluster, false>;
 }
 
 // ---- groups
@@ -218,36 +282,81 @@ void arrive_after_copies(Warp& warp, const Step& step, LaneMask mask) {
       MbarrierAccess(warp.cta(), arrivals.shared[l], {&warp, &step, LaneMask{1} << l}).add_pending(1);
   });
   arrivals.by.operation = announce(warp, step, mask, Operation::Kind::kCopyArrival, 0, &warp.cta(),
-                                   arrivals.shared[arrivals.by.lane]);
+                                   on_rank(arrivals.shared[arrivals.by.lane], 0));
   warp.cta().work.submit(arrivals);
 }
 
-template <class T>
+// ---- addresses in the cluster. A generic address (64 bits, no state space) keeps its window
+
+template <class T, bool kGeneric>
+T shared_value(const Warp& warp, const Step& step, int lane) {
+  const T address = warp.lanes<T>(step.a)[lane];
+  if (kGeneric && !in_shared_window(address)) {
+    warp.fault(step, fmt::format("lane {} has the generic address {:#x}, which is not one of shared memory",
+                                 lane, address));
+  }
+  return address;
+}
+
+template <class T, bool kGeneric>
 void map_to_rank(Warp& warp, const Step& step, LaneMask mask) {
-  const T* a = warp.lanes<T>(step.a);
   const std::uint32_t* rank = warp.lanes<std::uint32_t>(step.b);
+  const std::uint32_t size = warp.cta().cluster().size();
   T* d = warp.lanes<T>(step.d);
   each_lane(mask, [&](int l) {
-    if (rank[l] != 0)
-      warp.fault(step, fmt::format("lane {} maps to rank {} of a cluster of one CTA", l, rank[l]));
-    d[l] = a[l];
+    if (rank[l] >= size) {
+      warp.fault(step, fmt::format("lane {} maps to rank {} of a cluster of {} CTA{}", l, rank[l], size,
+                                   size == 1 ? "" : "s"));
+    }
+    const T a = shared_value<T, kGeneric>(warp, step, l);
+    const T window = sizeof(T) == 8 ? a >> 16 >> 16 << 16 << 16 : 0;
+    d[l] = window | on_rank(static_cast<std::uint32_t>(a), rank[l]);
   });
 }
 
+template <class T, bool kGeneric>
+void get_rank(Warp& warp, const Step& step, LaneMask mask) {
+  std::uint32_t* d = warp.lanes<std::uint32_t>(step.d);
+  each_lane(mask, [&](int l) {
+    d[l] = rank_of(static_cast<std::uint32_t>(shared_value<T, kGeneric>(warp, step, l)));
+  });
+}
+
+template <class T, template <class, bool> class Op>
+Body of_space(Match& match) {
+  return sizeof(T) == 4 || match.has(".shared::cluster") ? Op<T, false>::body : Op<T, true>::body;
+}
+template <class T, bool kGeneric>
+struct MapToRank {
+  static constexpr Body body = map_to_rank<T, kGeneric>;
+};
+template <class T, bool kGeneric>
+struct GetRank {
+  static constexpr Body body = get_rank<T, kGeneric>;
+};
+
 #define TO_SHARED "(.shared::cluster|.shared::cta).global"
 #define RANK "(.1d|.2d|.3d|.4d|.5d)"
+#define GROUP "{.cta_group::1|.cta_group::2}"
 #define HINT "{.L2::cache_hint}"
 #define PREFETCH_SIZE "{.L2::64B|.L2::128B|.L2::256B}"
 
 constexpr Row kRows[] = {
     {"cp.async.bulk" TO_SHARED ".mbarrier::complete_tx::bytes" HINT,
-     "[d:r32], [a:r64], b:r32, [c:r32], l:r64?", always<load_bytes>},
+     "[d:r32], [a:r64], b:r32, [c:r32], l:r64?", select_bytes},
+    {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster" HINT,
+     "[d:r32], [a:r64], b:r32, [c:r32], l:r16, l:r64?", always<load_bytes<Reach::kCluster, true>>},
+    {"cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes",
+     "[d:r32], [a:r32], b:r32, [c:r32]", always<copy_to_peer>},
     {"cp.async.bulk.global.shared::cta.bulk_group" HINT, "[d:r64], [a:r32], b:r32, c:r64?",
      always<store_bytes<Kind::kStore>>},
     {"cp.reduce.async.bulk.global.shared::cta.bulk_group" HINT ".add.f32", "[d:r64], [a:r32], b:r32, c:r64?",
      always<store_bytes<Kind::kReduce>>},
-    {"cp.async.bulk.tensor" RANK TO_SHARED "{.tile}.mbarrier::complete_tx::bytes{.cta_group::1}" HINT,
-     "[d:r32], [a:r64, list:{r32}], [b:r32], c:r64?", of_rank<load_box>},
+    {"cp.async.bulk.tensor" RANK GROUP TO_SHARED "{.tile}.mbarrier::complete_tx::bytes" GROUP HINT,
+     "[d:r32], [a:r64, list:{r32}], [b:r32], c:r64?", select_box<false>},
+    {"cp.async.bulk.tensor" RANK GROUP TO_SHARED
+     "{.tile}.mbarrier::complete_tx::bytes.multicast::cluster" GROUP HINT,
+     "[d:r32], [a:r64, list:{r32}], [b:r32], l:r16, c:r64?", select_box<true>},
     {"cp.async.bulk.tensor" RANK ".global.shared::cta{.tile}.bulk_group" HINT,
      "[d:r64, list:{r32}], [a:r32], c:r64?", of_rank<store_box<Kind::kStore>>},
     {"cp.reduce.async.bulk.tensor" RANK ".global.shared::cta.add{.tile}.bulk_group" HINT,
@@ -267,8 +376,10 @@ constexpr Row kRows[] = {
     {"cp.async.mbarrier.arrive.noinc{.shared|.shared::cta}.b64", "[a:r32]",
      always<arrive_after_copies<false>>},
 
-    {"mapa{.shared::cluster}.u32", "d:r32, a:r32, b:r32", always<map_to_rank<std::uint32_t>>},
-    {"mapa{.shared::cluster}.u64", "d:r64, a:r64, b:r32", always<map_to_rank<std::uint64_t>>},
+    {"mapa{.shared::cluster}.u32", "d:r32, a:r32, b:r32", of_space<std::uint32_t, MapToRank>},
+    {"mapa{.shared::cluster}.u64", "d:r64, a:r64, b:r32", of_space<std::uint64_t, MapToRank>},
+    {"getctarank{.shared::cluster}.u32", "d:r32, a:r32", of_space<std::uint32_t, GetRank>},
+    {"getctarank{.shared::cluster}.u64", "d:r32, a:r64", of_space<std::uint64_t, GetRank>},
 };
 
 }  // namespace

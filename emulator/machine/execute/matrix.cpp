@@ -51,7 +51,7 @@ struct Commit {
     operation.mbarrier = shared_address<Width>(warp, step, step.a, step.immediate, lane);
     check(warp.cta(), operation);
     operation.by.operation = announce(warp, step, LaneMask{1} << lane, Operation::Kind::kCommit, 0,
-                                      &warp.cta(), operation.mbarrier);
+                                      &warp.cta(), on_rank(operation.mbarrier, 0));
     warp.cta().work.submit(operation);
   }
 };

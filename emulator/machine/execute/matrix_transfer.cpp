@@ -47,7 +47,7 @@ void tell_rows(Warp& warp, const Step& step, Use use) {
   access.addresses = addresses;
   for (int l = 0; l < kSize * step.list_size; ++l) {
     access.lanes |= LaneMask{1} << l;
-    addresses[l] = shared_address<Width>(warp, step, step.a, step.immediate, l);
+    addresses[l] = on_rank(shared_address<Width>(warp, step, step.a, step.immediate, l), 0);
   }
   warp.cta().observer()->accessed(warp, step, access);
 }

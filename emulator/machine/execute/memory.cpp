@@ -111,7 +111,7 @@ Body in_space(std::string_view space, int address_bytes) {
   }
   if (space == "local") return wide ? Op<MemorySpace::kLocal, std::uint64_t, M, R>::body : nullptr;
   if (space == "param") return wide ? Op<MemorySpace::kParameter, std::uint64_t, M, R>::body : nullptr;
-  // .shared, .shared::cta, .shared::cluster: the cluster is the CTA itself.
+  // .shared, .shared::cta, .shared::cluster: check_shared knows them apart.
   return wide ? Op<MemorySpace::kShared, std::uint64_t, M, R>::body
               : Op<MemorySpace::kShared, std::uint32_t, M, R>::body;
 }

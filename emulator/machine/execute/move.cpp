@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "emulator/machine/address_space.h"
+#include "emulator/machine/cta.h"
 #include "emulator/machine/execute/predicates.h"
 #include "emulator/machine/execute/rows.h"
 
@@ -48,9 +49,14 @@ void unpack(Warp& warp, const Step& step, LaneMask mask) {
 constexpr auto shared_to_generic = [](u64 a) { return a + kSharedWindow; };
 constexpr auto generic_to_shared = [](u64 a) { return a - kSharedWindow; };
 
+template <bool kOfCluster>
 void is_shared(Warp& warp, const Step& step, LaneMask mask) {
   const u64* a = warp.lanes<u64>(step.a);
-  warp.set_predicate(step.d, collect([&](int l) { return in_shared_window(a[l]); }), mask);
+  const u32 rank = warp.cta().rank();
+  warp.set_predicate(step.d, collect([&](int l) {
+                       return in_shared_window(a[l]) && (kOfCluster || rank_of(u32(a[l])) == rank);
+                     }),
+                     mask);
 }
 
 // ---- prmt: the bytes of b:a are numbered 0 to 7, a's first
@@ -102,7 +108,8 @@ constexpr Row kRows[] = {
     {"cvta{.to}(.global|.local|.param|.const).u64", "d:r64, a:r64", always<move<u64>>},
     {"cvta(.shared|.shared::cta|.shared::cluster).u64", "d:r64, a:r64", one<u64, shared_to_generic>},
     {"cvta.to(.shared|.shared::cta|.shared::cluster).u64", "d:r64, a:r64", one<u64, generic_to_shared>},
-    {"isspacep(.shared|.shared::cta|.shared::cluster)", "d:p, a:r64", always<is_shared>},
+    {"isspacep(.shared|.shared::cta)", "d:p, a:r64", always<is_shared<false>>},
+    {"isspacep.shared::cluster", "d:p, a:r64", always<is_shared<true>>},
 
     {"prmt.b32", kPermuted, three<u32, permute>},
     {"prmt.b32.f4e", kPermuted, three<u32, permute_by_mode<forward_4>>},

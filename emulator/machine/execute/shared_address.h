@@ -23,8 +23,11 @@ std::uint32_t shared_address(const Warp& warp, const Step& step, Slot slot, std:
   return static_cast<std::uint32_t>(address);
 }
 
+// Whose shared memory an instruction may reach.
+enum class Reach { kCta, kCluster };
+
 // The `bytes` of an object, aligned to its size.
-template <class Width>
+template <class Width, Reach reach = Reach::kCta>
 std::byte* shared_object(Warp& warp, const Step& step, Slot slot, std::int64_t displacement, int lane,
                          std::uint32_t bytes, const char* what) {
   const std::uint32_t address = shared_address<Width>(warp, step, slot, displacement, lane);
@@ -32,6 +35,7 @@ std::byte* shared_object(Warp& warp, const Step& step, Slot slot, std::int64_t d
     warp.fault(
         step, fmt::format("{} at shared address {:#x}, which is not a multiple of {}", what, address, bytes));
   }
+  if constexpr (reach == Reach::kCluster) return warp.cta().cluster_shared(address, bytes, what);
   return warp.cta().shared(address, bytes, what);
 }
 

@@ -51,7 +51,7 @@ struct Allocate {
     std::memcpy(to, &first, sizeof first);
     if (Observer* observer = warp.cta().observer()) [[unlikely]] {
       std::uint64_t addresses[32];
-      std::fill_n(addresses, 32, shared_address<Width>(warp, step, step.a, step.immediate, 0));
+      std::fill_n(addresses, 32, on_rank(shared_address<Width>(warp, step, step.a, step.immediate, 0), 0));
       observer->accessed(warp, step, {&warp.cta(), Use::kWrite, kAllLanes, sizeof first, addresses});
       observer->columns_allocated(warp, step, first, columns);
     }

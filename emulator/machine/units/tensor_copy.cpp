@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "emulator/machine/cta.h"
+#include "emulator/machine/cluster.h"
 #include "emulator/machine/units/footprint.h"
 #include "emulator/machine/units/transfer.h"
 
@@ -40,8 +40,9 @@ struct Row {
 
 class BoxCopy {
  public:
-  BoxCopy(Cta& cta, const Transfer& transfer)
-      : cta_(cta), transfer_(transfer), mask_(swizzle_mask(transfer.map)) {}
+  // `rank`: of the CTA in whose shared memory the box lies.
+  BoxCopy(Cta& cta, const Transfer& transfer, std::uint32_t rank)
+      : cta_(cta), transfer_(transfer), mask_(swizzle_mask(transfer.map)), rank_(rank) {}
 
   void copy_row(const Row& row) {
     if (row.inside != 0 && !cta_.global_holds(row.global, row.inside)) {
@@ -61,6 +62,8 @@ class BoxCopy {
       case Transfer::Kind::kReduce:
         reduce(row);
         break;
+      case Transfer::Kind::kToPeer:  // plain bytes only
+        break;
     }
   }
 
@@ -71,14 +74,16 @@ class BoxCopy {
     const Use global_use = is_load                                    ? Use::kRead
                            : transfer_.kind == Transfer::Kind::kStore ? Use::kWrite
                                                                       : Use::kReadWrite;
-    shared_.tell(observer, transfer_.by.operation, &cta_, is_load ? Use::kWrite : Use::kRead);
+    shared_.tell(observer, transfer_.by.operation, &cta_.cluster().cta(rank_),
+                 is_load ? Use::kWrite : Use::kRead);
     global_.tell(observer, transfer_.by.operation, nullptr, global_use);
   }
 
  private:
   // Chunks that are exchanged stay within 128 bytes of their row, or of rows beside it that are copied too.
   void note(const Row& row) {
-    if (transfer_.kind == Transfer::Kind::kLoad || row.inside != 0) shared_.add(row.shared, row.bytes);
+    if (transfer_.kind == Transfer::Kind::kLoad || row.inside != 0)
+      shared_.add(on_rank(row.shared, 0), row.bytes);
     global_.add(row.global, row.inside);
   }
 
@@ -119,13 +124,13 @@ class BoxCopy {
 
   Cta& cta_;
   const Transfer& transfer_;
-  const std::uint32_t mask_;
+  const std::uint32_t mask_, rank_;
   Footprint shared_, global_;  // for the observer
 };
 
 }  // namespace
 
-void check_box(Cta& cta, const Transfer& transfer) {
+void check_box(const Transfer& transfer) {
   const TensorMap& map = transfer.map;
   if (map.magic != TensorMap::kMagic) throw Misuse("what it takes for a tensor map is none");
   if (transfer.kind == Transfer::Kind::kReduce && static_cast<ElementType>(map.type) != ElementType::kF32) {
@@ -135,13 +140,12 @@ void check_box(Cta& cta, const Transfer& transfer) {
     throw Misuse(fmt::format("the shared address of the box is {:#x}, which is not a multiple of 128",
                              transfer.shared));
   }
-  cta.shared(transfer.shared, map.box_bytes(), "a box");
 }
 
-void copy_box(Cta& cta, const Transfer& transfer) {
+void copy_box(Cta& cta, const Transfer& transfer, std::uint32_t shared) {
   const TensorMap& map = transfer.map;
   const std::int32_t* at = transfer.coordinates;
-  BoxCopy copy(cta, transfer);
+  BoxCopy copy(cta, transfer, rank_of(shared));
 
   // Along dimension 0: which elements of a box row lie in the tensor.
   const std::int64_t width = map.box[0];
@@ -151,7 +155,7 @@ void copy_box(Cta& cta, const Transfer& transfer) {
   Row row;
   row.bytes = static_cast<std::uint32_t>(width) * map.element_bytes;
   row.first = static_cast<std::uint32_t>(begin) * map.element_bytes;
-  row.shared = transfer.shared;
+  row.shared = shared;
   const auto inside = static_cast<std::uint32_t>(end - begin) * map.element_bytes;
 
   std::uint32_t i[5] = {};

@@ -14,6 +14,7 @@ void WorkQueue::reset(const Schedule& schedule, std::uint64_t seed) {
   stores_.clear();
   matrix_.clear();
   copies_.clear();
+  peer_stores_.clear();
   matrix_instructions_ = 0;
 }
 
@@ -29,7 +30,7 @@ void WorkQueue::take_effect(const Work& work) {
 void WorkQueue::submit(const Transfer& transfer) {
   if (schedule_.completion == Completion::kEager) {
     perform(cta_, transfer);
-  } else if (transfer.kind == Transfer::Kind::kLoad) {
+  } else if (signals_mbarrier(transfer.kind)) {
     loads_.push_back(transfer);
   } else {
     stores_.push_back(transfer);
@@ -53,6 +54,14 @@ void WorkQueue::submit(const ElementCopies& copies) {
   }
 }
 
+void WorkQueue::submit(const PeerStore& store) {
+  if (schedule_.completion == Completion::kEager) {
+    perform(cta_, store);
+  } else {
+    peer_stores_.push_back(store);
+  }
+}
+
 template <class Queue>
 void WorkQueue::run(Queue& queue, std::size_t index) {
   const auto work = queue[index];
@@ -69,6 +78,8 @@ bool WorkQueue::run_one() {
     run(copies_, 0);
   } else if (!loads_.empty()) {
     run(loads_, 0);
+  } else if (!peer_stores_.empty()) {
+    run(peer_stores_, 0);
   } else if (!stores_.empty()) {
     run(stores_, 0);
   } else {
@@ -81,7 +92,7 @@ bool WorkQueue::run_random() {
   const auto products = static_cast<std::size_t>(std::count_if(
       cta_.warps().begin(), cta_.warps().end(), [](const Warp& w) { return !w.products.pending.empty(); }));
   const std::size_t choices =
-      products + loads_.size() + !matrix_.empty() + !copies_.empty() + !stores_.empty();
+      products + loads_.size() + peer_stores_.size() + !matrix_.empty() + !copies_.empty() + !stores_.empty();
   if (choices == 0) return false;
   std::size_t choice = random_.below(choices);
   if (choice < products) {
@@ -94,6 +105,11 @@ bool WorkQueue::run_random() {
     return true;
   }
   choice -= loads_.size();
+  if (choice < peer_stores_.size()) {
+    run(peer_stores_, choice);
+    return true;
+  }
+  choice -= peer_stores_.size();
   if (!matrix_.empty() && choice-- == 0) {
     run(matrix_, 0);
   } else if (!copies_.empty() && choice-- == 0) {

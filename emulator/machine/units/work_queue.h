@@ -2,10 +2,12 @@
 // effect next.
 //
 // Order: tcgen05.mma and commit in issue order; the bulk stores and reductions of a thread in the order of
-// its groups; cp.async of a warp in issue order; loads in any order. The products that a warp has issued with
-// wgmma.mma_async are its own (Warp::products); here only their random moments are drawn.
+// its groups; cp.async of a warp in issue order; loads and stores to peers in any order. The products that a
+// warp has issued with wgmma.mma_async are its own (Warp::products); here only their random moments are
+// drawn.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -45,6 +47,19 @@ struct ElementCopies {
 };
 void perform(Cta& cta, const ElementCopies& copies);
 
+// st.async or red.async of one thread.
+struct PeerStore {
+  Issuer by;
+  std::uint32_t address = 0, mbarrier = 0;  // in one CTA
+  std::uint32_t bytes = 0;
+  std::byte values[16] = {};
+  // What red.async leaves where the first finds the second; null: a store.
+  std::uint64_t (*combine)(std::uint64_t value, std::uint64_t old) = nullptr;
+};
+// Checks of the issue. Throws Misuse.
+void check(Cta& cta, const PeerStore& store);
+void perform(Cta& cta, const PeerStore& store);
+
 class WorkQueue {
  public:
   explicit WorkQueue(Cta& cta) : cta_(cta) {}
@@ -53,6 +68,7 @@ class WorkQueue {
   void submit(const Transfer& transfer);
   void submit(const MatrixOperation& operation);
   void submit(const ElementCopies& copies);
+  void submit(const PeerStore& store);
   // Lets one piece of work take effect; false when there is none.
   bool run_one();
   // Whether work that need not be queued takes effect at once (loads and stores of tensor memory).
@@ -96,6 +112,7 @@ class WorkQueue {
   std::deque<Transfer> stores_;
   std::deque<MatrixOperation> matrix_;
   std::deque<ElementCopies> copies_;
+  std::vector<PeerStore> peer_stores_;
   std::uint64_t matrix_instructions_ = 0;
 };
 

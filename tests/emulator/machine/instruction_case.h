@@ -8,7 +8,8 @@
 //     // after  p: u32 = 1 7 3            what it holds afterwards
 //     // fault: part of the sentence      with which the launch must fail
 //     // module .global .b32 x = 1;       a line at the level of the module
-//     // block 64                         threads; 32 without this line
+//     // block 64                         threads of a CTA; 32 without this line
+//     // cluster 2                        CTAs, all of one cluster; 1 without. Threads count over all of them
 //     // shared 1024                      bytes of dynamic shared memory, the array `dynamic`
 //     // arch sm_100a                     only there; without this line on every architecture
 //     // converged                        the lanes must execute it together
@@ -58,9 +59,11 @@ struct InstructionCase {
   std::string module;  // declarations outside the entry
   std::string fault;
   std::string arch;
-  std::uint32_t block = 32;
+  std::uint32_t block = 32, cluster = 1;
   std::uint32_t shared_bytes = 0;
   bool converged = false;
+
+  std::uint32_t threads() const { return block * cluster; }
 };
 
 inline ValueType value_type(const std::string& name) {
@@ -156,6 +159,8 @@ inline InstructionCase parse_case(const std::string& text) {
       test.module += declaration + '\n';
     } else if (keyword == "block") {
       words >> test.block;
+    } else if (keyword == "cluster") {
+      words >> test.cluster;
     } else if (keyword == "shared") {
       words >> test.shared_bytes;
     } else if (keyword == "arch") {
@@ -200,8 +205,9 @@ inline std::string module_of(const InstructionCase& test, std::string_view targe
   return fmt::format(
       ".version 8.8\n.target {}\n.address_size 64\n.extern .shared .align 1024 .b8 dynamic[];\n{}"
       ".visible .entry test(.param .align 8 .b8 buffers[{}])\n{{\n"
-      ".reg .b64 %address;\n.reg .b32 %thread, %word;\n.reg .pred %odd;\n{}mov.u32 %thread, "
-      "%tid.x;\n{}{}{}ret;\n}}\n",
+      ".reg .b64 %address;\n.reg .b32 %thread, %word;\n.reg .pred %odd;\n{}mov.u32 %thread, %ctaid.x;\n"
+      "mov.u32 %word, %ntid.x;\nmul.lo.u32 %thread, %thread, %word;\nmov.u32 %word, %tid.x;\n"
+      "add.u32 %thread, %thread, %word;\n{}{}{}ret;\n}}\n",
       target, test.module, 8 * std::max<std::size_t>(test.fields.size(), 1), declarations, prologue,
       lanes_apart ? apart : body, epilogue);
 }
@@ -209,7 +215,7 @@ inline std::string module_of(const InstructionCase& test, std::string_view targe
 // The memory of a field before the launch. An `after` has none: it looks at the buffer of its name.
 inline std::vector<std::byte> memory_of(const InstructionCase& test, const Field& field) {
   if (field.kind == Field::Kind::kAfter) return {};
-  const std::size_t count = field.kind == Field::Kind::kBuffer ? field.values.size() : test.block;
+  const std::size_t count = field.kind == Field::Kind::kBuffer ? field.values.size() : test.threads();
   std::vector<std::byte> memory(count * field.type.bytes, std::byte(0xa5));
   if (field.kind == Field::Kind::kOut) return memory;
   for (std::size_t i = 0; i < count; ++i) {
@@ -233,7 +239,7 @@ inline bool agrees(std::uint64_t got, std::uint64_t expected, const Field& field
 // What is wrong in the memory of an `out` field, or of the buffer of an `after` field; empty when nothing is.
 inline std::string difference(const InstructionCase& test, const Field& field,
                               const std::vector<std::byte>& memory) {
-  const std::size_t count = field.kind == Field::Kind::kAfter ? field.values.size() : test.block;
+  const std::size_t count = field.kind == Field::Kind::kAfter ? field.values.size() : test.threads();
   std::string text;
   for (std::size_t i = 0; i < count; ++i) {
     std::uint64_t got = 0;

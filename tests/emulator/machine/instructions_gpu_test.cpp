@@ -78,6 +78,7 @@ void run(const InstructionCase& test, std::string_view target, bool lanes_apart)
   Launch launch;
   launch.image = &image_of(module_of(test, target, lanes_apart));
   launch.entry = "test";
+  launch.grid.x = launch.cluster.x = test.cluster;
   launch.block.x = test.block;
   launch.shared_bytes = test.shared_bytes;
   launch.parameters = buffers.parameters();

@@ -51,6 +51,7 @@ void run(const InstructionCase& test, bool lanes_apart, Completion completion) {
   Buffers buffers(test);
   Launch launch;
   launch.entry = "test";
+  launch.grid.x = launch.cluster.x = test.cluster;
   launch.block.x = test.block;
   launch.shared_bytes = test.shared_bytes;
   launch.parameters = buffers.parameters();

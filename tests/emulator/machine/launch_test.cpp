@@ -65,11 +65,6 @@ TEST_F(Launches, Parameters) {
   expect("test takes 8 bytes of parameters, but 4 were given");
 }
 
-TEST_F(Launches, Cluster) {
-  launch_.cluster = {2, 1, 1};
-  expect("the cluster of test is (2, 1, 1)");
-}
-
 TEST_F(Launches, Architecture) {
   image_.arch = Arch::kSm90;
   expect("another architecture");

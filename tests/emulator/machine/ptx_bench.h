@@ -38,12 +38,13 @@ class PtxBench {
   // Runs `ptx`, a whole module, with `parameters` as its entry's only parameter.
   template <class Parameters>
   Status run(const std::string& ptx, const Parameters& parameters, Dim3 block = {32, 1, 1},
-             Dim3 grid = {1, 1, 1}, std::uint32_t shared_bytes = 0) {
+             Dim3 grid = {1, 1, 1}, std::uint32_t shared_bytes = 0, Dim3 cluster = {1, 1, 1}) {
     const KernelImage image{"test", workbench_->arch(), ptx, {}};
     Launch launch;
     launch.image = &image;
     launch.entry = "test";
     launch.grid = grid;
+    launch.cluster = cluster;
     launch.block = block;
     launch.shared_bytes = shared_bytes;
     launch.parameters = std::as_bytes(std::span(&parameters, 1));
