@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "emulator/machine/observer.h"
+#include "emulator/machine/start_order.h"
 
 namespace flashback::emulator {
 namespace {
@@ -15,15 +16,17 @@ constexpr std::uint32_t kMostIdleSweeps = 1 << 16;
 
 }  // namespace
 
-void Cluster::start(const LaunchState& launch, Dim3 index, std::uint64_t number) {
+void Cluster::start(const LaunchState& launch, std::uint64_t number, std::uint64_t place,
+                    ClusterQueue* queue) {
   launch_ = &launch;
-  number_ = number;
+  place_ = place;
+  queue_ = queue;
   idle_sweeps_ = 0;
   size_ = launch.cluster_size();
   while (ctas_.size() < size_) ctas_.push_back(std::make_unique<Cta>(*this));
   memory_.reserve(size_);
   barrier.reset(size_ * launch.warps());
-  const Dim3 shape = launch.cluster;
+  const Dim3 shape = launch.cluster, index = queue->index(number);
   for (std::uint32_t rank = 0; rank < size_; ++rank) {
     const Dim3 cta{index.x * shape.x + rank % shape.x, index.y * shape.y + rank / shape.x % shape.y,
                    index.z * shape.z + rank / shape.x / shape.y};
@@ -34,13 +37,13 @@ void Cluster::start(const LaunchState& launch, Dim3 index, std::uint64_t number)
 }
 
 void Cluster::take_turn() {
-  launch_->reductions->wait_for_turn(number_);
+  launch_->reductions->wait_for_turn(place_);
   log_.apply();
 }
 
 void Cluster::reduce(Address address, std::span<const float> values) {
   ReductionOrder* order = launch_->reductions;
-  if (order != nullptr && !order->has_turn(number_)) {
+  if (order != nullptr && !order->has_turn(place_)) {
     log_.append(address, values);
     return;
   }
@@ -48,11 +51,20 @@ void Cluster::reduce(Address address, std::span<const float> values) {
   add_floats(address, values);
 }
 
-void Cluster::finish() {
-  if (launch_->observer != nullptr) {
-    for (std::uint32_t rank = 0; rank < size_; ++rank) launch_->observer->cta_ended(*ctas_[rank]);
-  }
-  if (launch_->reductions != nullptr) launch_->reductions->finish(number_, std::exchange(log_, {}));
+std::optional<Dim3> Cluster::cancel_next() {
+  const std::optional<std::uint64_t> number = queue_->take();
+  if (!number) return std::nullopt;
+  const Dim3 index = queue_->index(*number), shape = launch_->cluster;
+  return Dim3{index.x * shape.x, index.y * shape.y, index.z * shape.z};
+}
+
+void Cluster::end() {
+  if (launch_->observer == nullptr) return;
+  for (std::uint32_t rank = 0; rank < size_; ++rank) launch_->observer->cta_ended(*ctas_[rank]);
+}
+
+ReductionLog Cluster::take_log() {
+  return std::exchange(log_, {});
 }
 
 std::uint64_t Cluster::executed() const {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "emulator/machine/reduction_order.h"
 
 namespace flashback::emulator {
+
+class ClusterQueue;
 
 class Cluster {
  public:
@@ -28,19 +31,23 @@ class Cluster {
 
   void reduce(Address address, std::span<const float> values);
   void take_turn();
+  // The cluster that would start next does not; the index of its first CTA. Nothing when all have started.
+  std::optional<Dim3> cancel_next();
 
   // ---- for the grid
 
   enum class Progress { kMoved, kStuck, kFinished };
 
-  // `index`: of the cluster in the grid of clusters; `number`: its place in start order.
-  void start(const LaunchState& launch, Dim3 index, std::uint64_t number);
+  // `number`: in start order; `place`: whose turn its reductions wait for; `queue`: where the next ones wait.
+  void start(const LaunchState& launch, std::uint64_t number, std::uint64_t place, ClusterQueue* queue);
   // Lets each warp run until it waits; then, if none moved, lets one piece of asynchronous work take effect.
   Progress sweep();
   // No warp can go on: faults with one sentence a warp, where it is and what it waits for.
   [[noreturn]] void fault_stuck() const;
-  // After the last sweep, and after a fault: hands over what is left of the log.
-  void finish();
+  // After the last sweep, and after a fault.
+  void end();
+  // What is left of the reductions since the last call.
+  ReductionLog take_log();
   std::uint64_t executed() const;
   std::uint64_t matrix_instructions() const;
 
@@ -54,7 +61,8 @@ class Cluster {
   Cta& any_cta();
 
   const LaunchState* launch_ = nullptr;
-  std::uint64_t number_ = 0;
+  ClusterQueue* queue_ = nullptr;
+  std::uint64_t place_ = 0;
   std::uint32_t size_ = 0;
   ClusterMemory memory_;
   std::vector<std::unique_ptr<Cta>> ctas_;  // by rank; those beyond `size_` are of earlier launches

@@ -61,6 +61,8 @@ std::string Cta::describe(const Wait& wait) const {
       return fmt::format("waits for {} registers a thread", wait.what);
     case Wait::Kind::kColumns:
       return fmt::format("waits for {} columns of tensor memory", wait.what);
+    case Wait::Kind::kPair:
+      return fmt::format("waits until a warp of the pair's other CTA, rank {}, does the same", rank_ ^ 1);
   }
   return "";
 }

@@ -5,36 +5,15 @@
 #include <exception>
 #include <limits>
 #include <mutex>
-#include <numeric>
+#include <optional>
 #include <thread>
+
+#include "emulator/machine/start_order.h"
 
 namespace flashback::emulator {
 namespace {
 
-// Which cluster is the n-th to start.
-class StartOrder {
- public:
-  explicit StartOrder(const LaunchState& launch) : clusters_(launch.clusters()) {
-    if (!launch.schedule.shuffle_ctas) return;
-    order_.resize(count());
-    std::iota(order_.begin(), order_.end(), std::uint64_t{0});
-    Random random(launch.schedule.seed);
-    for (std::size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[random.below(i)]);
-  }
-  std::uint64_t count() const { return std::uint64_t{clusters_.x} * clusters_.y * clusters_.z; }
-  Dim3 operator[](std::uint64_t number) const {
-    const std::uint64_t linear = order_.empty() ? number : order_[number];
-    return {static_cast<std::uint32_t>(linear % clusters_.x),
-            static_cast<std::uint32_t>(linear / clusters_.x % clusters_.y),
-            static_cast<std::uint32_t>(linear / clusters_.x / clusters_.y)};
-  }
-
- private:
-  Dim3 clusters_;
-  std::vector<std::uint64_t> order_;  // empty: ascending
-};
-
-// The failure of the cluster with the lowest number, whichever thread meets its own first.
+// The failure of the place with the lowest number, whichever thread meets its own first.
 class FirstFailure {
  public:
   bool before(std::uint64_t number) const { return number_.load(std::memory_order_relaxed) < number; }
@@ -64,11 +43,24 @@ void grow(ClusterPool& pool, std::size_t count) {
   while (pool.size() < count) pool.push_back(std::make_unique<Cluster>());
 }
 
+// Runs a cluster to its end.
+void run(Cluster& cluster) {
+  Cluster::Progress progress;
+  while ((progress = cluster.sweep()) == Cluster::Progress::kMoved) {
+  }
+  if (progress == Cluster::Progress::kStuck) cluster.fault_stuck();
+}
+
+// Each cluster has a place of its own, and the places share nothing. Where clusters take over the work of
+// others there are as many places as the GPU has, and each gets its clusters in a fixed order: which cluster
+// does what depends on no timing.
 GridTotals run_independent(LaunchState& launch, int threads, ClusterPool& pool) {
   const StartOrder order(launch);
   const std::uint64_t clusters = order.count();
+  const std::uint64_t places =
+      launch.program->cancels_launches ? std::min(clusters, resident_clusters(launch)) : clusters;
   const auto workers =
-      static_cast<std::size_t>(std::min<std::uint64_t>(static_cast<std::uint64_t>(threads), clusters));
+      static_cast<std::size_t>(std::min<std::uint64_t>(static_cast<std::uint64_t>(threads), places));
   grow(pool, workers);
   ReductionOrder reductions(4 * workers);
   launch.reductions = &reductions;
@@ -78,23 +70,23 @@ GridTotals run_independent(LaunchState& launch, int threads, ClusterPool& pool) 
   std::vector<GridTotals> totals(workers);
   const auto work = [&](std::size_t worker) {
     Cluster& cluster = *pool[worker];
-    for (std::uint64_t number; (number = next++) < clusters;) {
-      reductions.begin(number);
-      if (failure.before(number)) {
-        reductions.finish(number, {});
-        continue;
-      }
+    for (std::uint64_t place; (place = next++) < places;) {
+      reductions.begin(place);
+      ClusterQueue queue(order, place, places);
       try {
-        cluster.start(launch, order[number], number);
-        Cluster::Progress progress;
-        while ((progress = cluster.sweep()) == Cluster::Progress::kMoved) {
+        while (!failure.before(place)) {
+          const std::optional<std::uint64_t> number = queue.take();
+          if (!number) break;
+          cluster.start(launch, *number, place, &queue);
+          run(cluster);
+          add(totals[worker], cluster);
+          cluster.end();
         }
-        if (progress == Cluster::Progress::kStuck) cluster.fault_stuck();
-        add(totals[worker], cluster);
       } catch (...) {
-        failure.note(number, std::current_exception());
+        failure.note(place, std::current_exception());
+        cluster.end();
       }
-      cluster.finish();
+      reductions.finish(place, cluster.take_log());
     }
   };
   std::vector<std::thread> others;
@@ -121,15 +113,13 @@ GridTotals run_together(LaunchState& launch, ClusterPool& pool) {
   grow(pool, residents);
   GridTotals totals;
   std::vector<Cluster*> running;
-  std::uint64_t next = 0;
+  ClusterQueue queue(order, 0, 1);
   const auto start_next = [&](Cluster& cluster) {
-    cluster.start(launch, order[next], next);
-    ++next;
+    const std::optional<std::uint64_t> number = queue.take();
+    if (number) cluster.start(launch, *number, *number, &queue);
+    return number.has_value();
   };
-  for (std::uint64_t r = 0; r < residents; ++r) {
-    start_next(*pool[r]);
-    running.push_back(pool[r].get());
-  }
+  for (std::uint64_t r = 0; r < residents && start_next(*pool[r]); ++r) running.push_back(pool[r].get());
   while (!running.empty()) {
     bool moved = false;
     for (std::size_t r = 0; r < running.size();) {
@@ -141,9 +131,8 @@ GridTotals run_together(LaunchState& launch, ClusterPool& pool) {
         continue;
       }
       add(totals, cluster);
-      cluster.finish();
-      if (next < clusters) {
-        start_next(cluster);
+      cluster.end();
+      if (start_next(cluster)) {
         ++r;
       } else {
         running.erase(running.begin() + static_cast<std::ptrdiff_t>(r));

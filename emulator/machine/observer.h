@@ -29,18 +29,19 @@ struct LaneAccess {
 // A piece of work that hardware does beside the warps.
 struct Operation {
   enum class Kind : std::uint8_t {
-    kBulkLoad,     // cp.async.bulk(.tensor) into shared memory, told by an mbarrier
-    kBulkStore,    // cp.async.bulk(.tensor) out of it, in a bulk group of its thread
-    kBulkReduce,   // cp.reduce.async.bulk(.tensor), likewise
-    kCopy,         // cp.async of one warp instruction
-    kCopyArrival,  // cp.async.mbarrier.arrive: arrives when the lanes' copies so far are done
-    kProduct,      // tcgen05.mma
-    kCommit,       // tcgen05.commit: arrives when the thread's products so far are done
-    kWarpProduct,  // a warp's part of wgmma.mma_async
-    kTensorLoad,   // tcgen05.ld
-    kTensorStore,  // tcgen05.st
-    kPeerCopy,     // cp.async.bulk from shared memory to another CTA's, told by an mbarrier there
-    kPeerStore,    // st.async or red.async of one thread, likewise
+    kBulkLoad,       // cp.async.bulk(.tensor) into shared memory, told by an mbarrier
+    kBulkStore,      // cp.async.bulk(.tensor) out of it, in a bulk group of its thread
+    kBulkReduce,     // cp.reduce.async.bulk(.tensor), likewise
+    kCopy,           // cp.async of one warp instruction
+    kCopyArrival,    // cp.async.mbarrier.arrive: arrives when the lanes' copies so far are done
+    kProduct,        // tcgen05.mma
+    kCommit,         // tcgen05.commit: arrives when the thread's products so far are done
+    kWarpProduct,    // a warp's part of wgmma.mma_async
+    kTensorLoad,     // tcgen05.ld
+    kTensorStore,    // tcgen05.st
+    kPeerCopy,       // cp.async.bulk from shared memory to another CTA's, told by an mbarrier there
+    kPeerStore,      // st.async or red.async of one thread, likewise
+    kLaunchRequest,  // clusterlaunchcontrol.try_cancel, told by an mbarrier
   };
   std::uint64_t number = 0;  // in the order of issue; never 0
   Kind kind = Kind::kBulkLoad;

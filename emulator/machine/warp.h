@@ -31,6 +31,7 @@ struct Wait {
     kCopyGroups,  // what: groups of cp.async that may stay pending
     kRegisters,   // what: registers a thread wanted
     kColumns,     // what: columns of tensor memory wanted
+    kPair,        // a warp of the pair's other CTA, which does the same
   };
   Kind kind = Kind::kNothing;
   std::uint32_t what = 0;

@@ -111,8 +111,8 @@ class SlotPool {
   std::uint32_t count_ = 0;
 };
 
-constexpr int kWidths[] = {8, 4, 2, 0};   // regions of the register file, the widest first
-constexpr std::uint32_t kAlignment = 64;  // of the regions and of the register file, for vector loads
+constexpr int kWidths[] = {16, 8, 4, 2, 0};  // regions of the register file, the widest first
+constexpr std::uint32_t kAlignment = 64;     // of the regions and of the register file, for vector loads
 
 std::uint32_t bytes_of_slot(int width) {
   return width == 0 ? sizeof(LaneMask) : 32 * width;

@@ -137,11 +137,6 @@ class Decoder {
 
   void take(const ptx::Registers& declared) {
     const std::uint32_t bytes = *ptx::type_bytes(declared.type);
-    if (bytes > 8) {
-      fail_at_line(
-          declared.at.line,
-          fmt::format("registers of type .{} are not executed; the widest have 64 bits", declared.type));
-    }
     const int register_bytes = bytes == 1 ? 2 : int(bytes);
     bool fresh;
     if (declared.count == 0) {
@@ -338,6 +333,7 @@ class Decoder {
     program_->name = entry_.name;
     program_->forms = std::move(emitter_.forms);
     program_->communicates = emitter_.communicates;
+    program_->cancels_launches = emitter_.cancels_launches;
     program_->parameter_bytes = std::uint32_t(entry_.parameter_bytes);
     for (const ptx::Parameter& parameter : entry_.parameters) {
       program_->parameters.push_back({std::uint32_t(parameter.offset), std::uint32_t(parameter.bytes)});

@@ -11,7 +11,7 @@ namespace flashback::emulator {
 
 // A Register is an index into Draft::registers.
 struct VirtualRegister {
-  std::uint8_t bytes = 0;  // 2, 4, 8; 0 is a predicate
+  std::uint8_t bytes = 0;  // 2, 4, 8, 16; 0 is a predicate
   bool is_preset = false;
   Preset::Kind kind = Preset::Kind::kBits;  // of a preset
   std::uint64_t value = 0;

@@ -119,6 +119,7 @@ void Emitter::append(std::string_view opcode, const BoundOperands& bound, Body b
   }
   if (drafted.branches) branches.push_back({draft.steps.size(), bound.label, names.current()});
   communicates |= observes_other_ctas(opcode);
+  cancels_launches |= opcode.starts_with("clusterlaunchcontrol.try_cancel.");
   draft.steps.push_back(drafted);
 }
 

@@ -55,7 +55,8 @@ class Emitter {
   MemoryLayout layout;
   std::vector<std::string> forms;  // distinct opcodes as written
   std::vector<Branch> branches;
-  bool communicates = false;   // Program::communicates
+  bool communicates = false;  // Program::communicates
+  bool cancels_launches = false;
   Program::SourceLine source;  // of what is emitted next
 
  private:

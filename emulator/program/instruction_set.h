@@ -9,7 +9,8 @@
 //
 // Its `operands` are named places of the Step and what may stand there, in the order of the text:
 //
-//     d:r32                 register or immediate of 16, 32, 64 bit; an immediate or a variable's address
+//     d:r32                 register of 16, 32, 64, 128 bit, or immediate of up to 64; an immediate or a
+//     variable's address
 //                           becomes a preset register. `d:r` takes any width: ask Match::bytes('d')
 //     d:p    !a:p           predicate; the second may carry a `!` (the decoder puts a `not.pred` before)
 //     [a:r32]    [a]        address in brackets: register or variable, of 32 bit, or of 32 or 64
@@ -60,7 +61,7 @@ class Match {
   virtual bool has(std::string_view piece) const = 0;  // ".ftz"
   // The piece that the n-th choice `(...)` or `{.x|.y}` of the form took, without its dot; empty when absent.
   virtual std::string_view choice(int n) const = 0;
-  // 2, 4 or 8 of the register at d, a, b, c, or of the list's first ('l'); 0 when absent or a predicate.
+  // 2, 4, 8 or 16 of the register at d, a, b, c, or of the list's first ('l'); 0 when absent or a predicate.
   virtual int bytes(char place) const = 0;
   virtual int list_size() const = 0;
   // The bits of a literal among the list's operands; nothing where a register stands there.
@@ -89,6 +90,7 @@ std::span<const Row> move_rows();             // mov, pack, unpack, cvta, prmt
 std::span<const Row> memory_rows();           // ld, st, prefetch
 std::span<const Row> atomic_rows();           // atom, red
 std::span<const Row> peer_store_rows();       // st.async, red.async
+std::span<const Row> launch_control_rows();   // clusterlaunchcontrol
 std::span<const Row> control_rows();          // bra, ret, exit, trap
 std::span<const Row> provided_rows();         // call.name of the functions that CUDA provides: vprintf, ...
 std::span<const Row> convergence_rows();      // elect, shfl, vote, activemask, bar.warp.sync, redux

@@ -19,6 +19,8 @@ bool takes(Width width, int bytes) {
       return bytes == 4;
     case Width::k64:
       return bytes == 8;
+    case Width::k128:
+      return bytes == 16;
     case Width::kAny:
       return bytes == 2 || bytes == 4 || bytes == 8;
     case Width::kAddress:
@@ -37,6 +39,8 @@ std::string_view words(Width width) {
       return "32 bits";
     case Width::k64:
       return "64 bits";
+    case Width::k128:
+      return "128 bits";
     case Width::kAny:
       return "16, 32 or 64 bits";
     case Width::kAddress:
@@ -226,6 +230,8 @@ std::string OperandBinder::misfit_literal(const OperandPattern& pattern, const O
       }
       return is_integer || bits == 32 ? std::string() : wrong_kind(pattern, operand);
     }
+    case Width::k128:
+      return wrong_kind(pattern, operand);
     case Width::kPredicate:
       return is_integer ? std::string() : wrong_kind(pattern, operand);
     default:

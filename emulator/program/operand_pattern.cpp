@@ -116,6 +116,7 @@ class PatternParser {
   }
 
   Width parse_width() {
+    if (accept("r128")) return Width::k128;
     if (accept("r16")) return Width::k16;
     if (accept("r32")) return Width::k32;
     if (accept("r64")) return Width::k64;

@@ -15,7 +15,8 @@ struct OperandPattern {
     kLiteral,   // i:imm
     kLabel,     // @:label
   };
-  enum class Width { k16, k32, k64, kAny, kAddress, kPredicate };  // kAny: 16, 32 or 64; kAddress: 32 or 64
+  // kAny: 16, 32 or 64; kAddress: 32 or 64
+  enum class Width { k16, k32, k64, k128, kAny, kAddress, kPredicate };
 
   Kind kind = Kind::kRegister;
   Width width = Width::kAny;

@@ -186,6 +186,15 @@ Body select_store(Match& match) {
                           match.bytes(vector == 1 ? 'b' : 'l'));
 }
 
+struct Bits128 {
+  std::uint64_t low, high;
+};
+
+template <template <MemorySpace, class, class, class> class Op>
+Body select_128(Match& match) {
+  return in_space<Op, Bits128, Bits128>(match.choice(0), match.bytes('a'));
+}
+
 Body select_nothing(Match&) {
   return [](Warp&, const Step&, LaneMask) {};
 }
@@ -216,6 +225,8 @@ constexpr Row kRows[] = {
      select_load<0, 5, 6>},
     {"ld{.weak}" SPACES "{.ca|.cg|.cs|.lu|.cv}{.nc}" L1 L2 SIZE VECTOR TYPES, "list:{r}, [a], c:r64?",
      select_load<0, 5, 6>},
+    {"ld{.weak}" SPACES ".b128", "d:r128, [a]", select_128<Load>},
+    {"st{.weak}" SPACES ".b128", "[a], b:r128", select_128<Store>},
     {"ld.volatile" SPACES VECTOR TYPES, "d:r, [a]", select_load<0, 1, 2>},
     {"ld.volatile" SPACES VECTOR TYPES, "list:{r}, [a]", select_load<0, 1, 2>},
     {"ld(.relaxed|.acquire)" SCOPE SPACES L1 L2 SIZE VECTOR TYPES, "d:r, [a], c:r64?", select_load<2, 6, 7>},

@@ -45,6 +45,24 @@ void unpack(Warp& warp, const Step& step, LaneMask mask) {
   }
 }
 
+// 128 bits as two halves, the low one first.
+void pack_halves(Warp& warp, const Step& step, LaneMask mask) {
+  u64(*d)[2] = warp.lanes<u64[2]>(step.d);
+  for (int i = 0; i < 2; ++i) {
+    const u64* half = warp.lanes<u64>(step.list[i]);
+    each_lane(mask, [&](int l) { d[l][i] = half[l]; });
+  }
+}
+
+void unpack_halves(Warp& warp, const Step& step, LaneMask mask) {
+  const u64(*a)[2] = warp.lanes<u64[2]>(step.a);
+  for (int i = 0; i < 2; ++i) {
+    if (step.list[i] == kNone) continue;
+    u64* half = warp.lanes<u64>(step.list[i]);
+    each_lane(mask, [&](int l) { half[l] = a[l][i]; });
+  }
+}
+
 // Generic addresses are those of the state space, but for shared memory, which lies in its window.
 constexpr auto shared_to_generic = [](u64 a) { return a + kSharedWindow; };
 constexpr auto generic_to_shared = [](u64 a) { return a - kSharedWindow; };
@@ -101,6 +119,8 @@ constexpr Row kRows[] = {
     {"mov.b32", "d:r32, list:{r16}x2", always<pack<u32, u16>>},
     {"mov.b64", "d:r64, list:{r32}x2", always<pack<u64, u32>>},
     {"mov.b64", "d:r64, list:{r16}x4", always<pack<u64, u16>>},
+    {"mov.b128", "d:r128, list:{r64}x2", always<pack_halves>},
+    {"mov.b128", "list:{r64}x2, a:r128", always<unpack_halves>},
     {"mov.b32", "list:{r16}x2, a:r32", always<unpack<u32, u16>>},
     {"mov.b64", "list:{r32}x2, a:r64", always<unpack<u64, u32>>},
     {"mov.b64", "list:{r16}x4, a:r64", always<unpack<u64, u16>>},

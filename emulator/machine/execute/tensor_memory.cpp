@@ -11,6 +11,7 @@
 #include "emulator/machine/execute/lanes.h"
 #include "emulator/machine/execute/shared_address.h"
 #include "emulator/machine/execute/whole_warp.h"
+#include "emulator/machine/units/cta_pair.h"
 #include "emulator/machine/units/footprint.h"
 #include "emulator/program/instruction_set.h"
 
@@ -34,35 +35,67 @@ std::uint32_t column_count(const Warp& warp, const Step& step) {
   return columns;
 }
 
-template <class Width>
-struct Allocate {
-  static void body(Warp& warp, const Step& step, LaneMask) {
-    if (!whole_warp(warp, step)) return;
-    TensorMemory& memory = warp.cta().tensor_memory;
-    const std::uint32_t columns = column_count(warp, step);
-    if (memory.relinquished) warp.fault(step, "an allocation after tcgen05.relinquish_alloc_permit");
-    std::byte* to =
-        shared_object<Width>(warp, step, step.a, step.immediate, 0, 4, "the address of the allocation");
-    const std::uint32_t first = memory.allocate(columns);
-    if (first == TensorMemory::kColumns) {
-      warp.wait_here({Wait::Kind::kColumns, columns, 0});
-      return;
-    }
-    std::memcpy(to, &first, sizeof first);
-    if (Observer* observer = warp.cta().observer()) [[unlikely]] {
-      std::uint64_t addresses[32];
-      std::fill_n(addresses, 32, on_rank(shared_address<Width>(warp, step, step.a, step.immediate, 0), 0));
-      observer->accessed(warp, step, {&warp.cta(), Use::kWrite, kAllLanes, sizeof first, addresses});
-      observer->columns_allocated(warp, step, first, columns);
-    }
-  }
-};
+// All tcgen05 of a CTA have one cta_group.
+void require_group(const Warp& warp, const Step& step, int group) {
+  int& used = warp.cta().tensor_memory.group;
+  if (used == 0) used = group;
+  if (used == group) return;
+  warp.fault(step,
+             fmt::format("cta_group::{} in a CTA that has allocated tensor memory with cta_group::{}; all of "
+                         "its tcgen05 must have the same",
+                         group, used));
+}
 
+// Asks together with the pair's other CTA. False when the instruction was put off.
+bool granted_in_pair(Warp& warp, TensorMemory::PairRequest::Kind kind, std::uint32_t columns,
+                     std::uint32_t* first) {
+  switch (ask_in_pair(warp.cta(), {kind, warp.index(), columns, *first}, first)) {
+    case PairAnswer::kGranted:
+      return true;
+    case PairAnswer::kPeerIsMissing:
+      warp.wait_here({Wait::Kind::kPair, 0, 0});
+      return false;
+    case PairAnswer::kNoColumns:
+      warp.wait_here({Wait::Kind::kColumns, columns, 0});
+      return false;
+  }
+  return false;
+}
+
+template <class Width, int group>
+void allocate(Warp& warp, const Step& step, LaneMask) {
+  if (!whole_warp(warp, step)) return;
+  TensorMemory& memory = warp.cta().tensor_memory;
+  const std::uint32_t columns = column_count(warp, step);
+  if (memory.relinquished) warp.fault(step, "an allocation after tcgen05.relinquish_alloc_permit");
+  require_group(warp, step, group);
+  std::byte* to =
+      shared_object<Width>(warp, step, step.a, step.immediate, 0, 4, "the address of the allocation");
+  std::uint32_t first = 0;
+  if (group == 2) {
+    if (!granted_in_pair(warp, TensorMemory::PairRequest::Kind::kAllocate, columns, &first)) return;
+  } else if ((first = memory.allocate(columns)) == TensorMemory::kColumns) {
+    warp.wait_here({Wait::Kind::kColumns, columns, 0});
+    return;
+  }
+  std::memcpy(to, &first, sizeof first);
+  if (Observer* observer = warp.cta().observer()) [[unlikely]] {
+    std::uint64_t addresses[32];
+    std::fill_n(addresses, 32, on_rank(shared_address<Width>(warp, step, step.a, step.immediate, 0), 0));
+    observer->accessed(warp, step, {&warp.cta(), Use::kWrite, kAllLanes, sizeof first, addresses});
+    observer->columns_allocated(warp, step, first, columns);
+  }
+}
+
+template <int group>
 void deallocate(Warp& warp, const Step& step, LaneMask) {
   if (!whole_warp(warp, step)) return;
   const std::uint32_t columns = column_count(warp, step);
-  const std::uint32_t address = uniform<std::uint32_t>(warp, step, step.a, "the address");
-  if (!warp.cta().tensor_memory.release(address, columns)) {
+  std::uint32_t address = uniform<std::uint32_t>(warp, step, step.a, "the address");
+  require_group(warp, step, group);
+  if (group == 2) {
+    if (!granted_in_pair(warp, TensorMemory::PairRequest::Kind::kRelease, columns, &address)) return;
+  } else if (!warp.cta().tensor_memory.release(address, columns)) {
     warp.fault(step,
                fmt::format("{} columns from tensor memory address {:#010x} on, which are not all allocated",
                            columns, address));
@@ -148,20 +181,36 @@ Body of_count(Match& match) {
   return match.list_size() == count ? body : nullptr;
 }
 
+// Choices: cta_group.
+bool of_pair(Match& match) {
+  return match.choice(0) == "cta_group::2";
+}
+
+template <class Width>
+Body allocate_in_group(Match& match) {
+  return of_pair(match) ? allocate<Width, 2> : allocate<Width, 1>;
+}
+
 Body select_allocate(Match& match) {
-  return match.bytes('a') == 8 ? Body{Allocate<std::uint64_t>::body} : Body{Allocate<std::uint32_t>::body};
+  return match.bytes('a') == 8 ? allocate_in_group<std::uint64_t>(match)
+                               : allocate_in_group<std::uint32_t>(match);
+}
+
+Body select_deallocate(Match& match) {
+  return of_pair(match) ? deallocate<2> : deallocate<1>;
 }
 
 Body select_wait(Match& match) {
   return match.has("::ld") ? wait_loads : wait_stores;
 }
 
+#define GROUP "(.cta_group::1|.cta_group::2)"
 #define COUNT "(.x1|.x2|.x4|.x8|.x16|.x32|.x64|.x128)"
 
 constexpr Row kRows[] = {
-    {"tcgen05.alloc.cta_group::1.sync.aligned{.shared::cta}.b32", "[a], b:r32", select_allocate},
-    {"tcgen05.dealloc.cta_group::1.sync.aligned.b32", "a:r32, b:r32", always<deallocate>},
-    {"tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned", "", always<relinquish>},
+    {"tcgen05.alloc" GROUP ".sync.aligned{.shared::cta}.b32", "[a], b:r32", select_allocate},
+    {"tcgen05.dealloc" GROUP ".sync.aligned.b32", "a:r32, b:r32", select_deallocate},
+    {"tcgen05.relinquish_alloc_permit" GROUP ".sync.aligned", "", always<relinquish>},
     {"tcgen05.ld.sync.aligned.32x32b" COUNT ".b32", "list:{r32}, [a:r32]", of_count<load>},
     {"tcgen05.st.sync.aligned.32x32b" COUNT ".b32", "[a:r32], list:{r32}", of_count<store>},
     {"tcgen05.wait(::ld|::st).sync.aligned", "", select_wait},

@@ -28,6 +28,7 @@ using LaneGroups = std::uint8_t;
 inline constexpr LaneGroups kAllLaneGroups = 0xff;  // M = 128
 inline constexpr LaneGroups kScattered64 = 0x55;    // M = 64: row m in lane m % 16 + 32 * (m / 16)
 inline constexpr LaneGroups kFirst64Lanes = 0x0f;   // M = 64 of wgmma: row m in lane m
+inline constexpr LaneGroups kLast64Lanes = 0xf0;
 
 // What the fast path asks of a block.
 struct BlockRange {

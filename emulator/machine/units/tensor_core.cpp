@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <span>
 
-#include "emulator/machine/cta.h"
+#include "emulator/machine/cluster.h"
 #include "emulator/machine/mbarrier_access.h"
+#include "emulator/machine/units/cta_pair.h"
 #include "emulator/machine/units/footprint.h"
 #include "emulator/machine/units/matrix_arithmetic.h"
 #include "emulator/machine/units/operand_chunks.h"
@@ -24,7 +27,7 @@ void require(bool holds, std::uint64_t bits, const char* descriptor, const char*
 
 }  // namespace
 
-MatrixShape decode_instruction_descriptor(std::uint32_t bits) {
+MatrixShape decode_instruction_descriptor(std::uint32_t bits, bool in_pair) {
   const auto need = [&](bool holds, const char* rule) { require(holds, bits, "instruction", rule); };
   need(field(bits, 0, 2) == 0, "bits 0-2 ask for sparsity, which this machine does not have");
   need(field(bits, 3, 3) == 0, "bit 3 asks for saturation, which kind::f16 does not have");
@@ -38,8 +41,15 @@ MatrixShape decode_instruction_descriptor(std::uint32_t bits) {
   MatrixShape shape;
   shape.m = static_cast<int>(field(bits, 24, 28)) * 16;
   shape.n = static_cast<int>(field(bits, 17, 22)) * 8;
-  need(shape.m == 64 || shape.m == 128, "bits 24-28 (M / 16) must be 4 or 8 for cta_group::1");
-  need(shape.n >= 8 && shape.n <= 256, "bits 17-22 (N / 8) must be 1 to 32");
+  shape.in_pair = in_pair;
+  if (in_pair) {
+    need(shape.m == 128 || shape.m == 256, "bits 24-28 (M / 16) must be 8 or 16 for cta_group::2");
+    need(shape.n >= 16 && shape.n <= 256 && shape.n % 16 == 0,
+         "bits 17-22 (N / 8) must be even, 2 to 32, for cta_group::2");
+  } else {
+    need(shape.m == 64 || shape.m == 128, "bits 24-28 (M / 16) must be 4 or 8 for cta_group::1");
+    need(shape.n >= 8 && shape.n <= 256, "bits 17-22 (N / 8) must be 1 to 32");
+  }
   shape.a_is_bf16 = a_type == 1;
   shape.b_is_bf16 = b_type == 1;
   shape.a_mn_major = field(bits, 15, 15) != 0;
@@ -86,18 +96,33 @@ Half half(bool is_bf16) {
 
 constexpr const char* kOperand = "an operand of tcgen05.mma";
 
-// The lane of tensor memory that holds row m of A or D.
-int lane_of_row(const MatrixShape& shape, int m) {
-  return shape.m == 128 ? m : m % 16 + 32 * (m / 16);
+// The (first) lane of tensor memory that holds row m of A or D.
+int lane_of_row(RowLayout layout, int m) {
+  return layout == RowLayout::kScattered ? m % 16 + 32 * (m / 16) : m;
 }
 
-LaneGroups lanes_of(const MatrixShape& shape) {
-  return shape.m == 128 ? kAllLaneGroups : kScattered64;
+LaneGroups lanes_of(RowLayout layout) {
+  return layout == RowLayout::kScattered ? kScattered64 : kAllLaneGroups;
 }
 
+// The CTAs that an operation works on: its own, or both of the pair.
+struct Workers {
+  Cta* cta[2] = {};
+  int count = 1;
+  Workers(Cta& own, const MatrixOperation& operation) : cta{&own} {
+    if (!operation.in_pair) return;
+    const CtaPair pair = pair_of(own, "tcgen05.mma");
+    cta[0] = &pair.even;
+    cta[1] = &pair.odd;
+    count = 2;
+  }
+};
+
+// The rows of A that `cta` has.
 void read_rows(Cta& cta, const MatrixOperation& operation, const MatrixShape& shape, RowBlock* rows) {
   const MatrixArithmetic& arithmetic = matrix_arithmetic();
-  const LaneGroups groups = lanes_of(shape);
+  const RowLayout layout = shape.layout();
+  const LaneGroups groups = lanes_of(layout);
   const Half type = half(shape.a_is_bf16);
   if (operation.a_in_tensor_memory) {
     const std::uint32_t column = static_cast<std::uint32_t>(operation.a) & 0xffff;
@@ -105,44 +130,56 @@ void read_rows(Cta& cta, const MatrixOperation& operation, const MatrixShape& sh
     return;
   }
   const OperandDescriptor descriptor = decode_operand_descriptor(operation.a);
+  constexpr int kHalf = kMatrixLanes / 2;
   if (shape.a_mn_major) {
     alignas(64) std::uint16_t values[kMatrixDepth][kMatrixLanes];
-    read_chunks(cta, descriptor, true, kMatrixDepth, shape.m / kChunkElements, kOperand,
-                [&](int k, int chunk) { return &values[k][lane_of_row(shape, chunk * kChunkElements)]; });
+    read_chunks(cta, descriptor, true, kMatrixDepth, shape.rows() / kChunkElements, kOperand,
+                [&](int k, int chunk) { return &values[k][lane_of_row(layout, chunk * kChunkElements)]; });
+    if (layout == RowLayout::kTwice) {
+      for (auto& line : values) std::copy_n(line, kHalf, line + kHalf);
+    }
     arithmetic.rows_from_mn_major(type, values, groups, rows);
   } else {
     alignas(64) std::uint16_t values[kMatrixLanes][kMatrixDepth];
-    read_chunks(cta, descriptor, false, shape.m, kMatrixDepth / kChunkElements, kOperand,
-                [&](int m, int chunk) { return &values[lane_of_row(shape, m)][chunk * kChunkElements]; });
+    read_chunks(cta, descriptor, false, shape.rows(), kMatrixDepth / kChunkElements, kOperand,
+                [&](int m, int chunk) { return &values[lane_of_row(layout, m)][chunk * kChunkElements]; });
+    if (layout == RowLayout::kTwice) std::memcpy(values[kHalf], values, sizeof values / 2);
     arithmetic.rows_from_k_major(type, values, groups, rows);
   }
 }
 
-void read_columns(Cta& cta, const MatrixOperation& operation, const MatrixShape& shape,
+// The columns of B that these CTAs have, one after the other.
+void read_columns(std::span<Cta* const> ctas, const MatrixOperation& operation, const MatrixShape& shape,
                   ColumnBlock* columns) {
   const MatrixArithmetic& arithmetic = matrix_arithmetic();
   const Half type = half(shape.b_is_bf16);
   const OperandDescriptor descriptor = decode_operand_descriptor(operation.b);
+  const int each = shape.columns(), all = each * static_cast<int>(ctas.size());
   if (shape.b_mn_major) {
     alignas(64) std::uint16_t values[kMatrixDepth][kMatrixColumns];
-    read_chunks(cta, descriptor, true, kMatrixDepth, shape.n / kChunkElements, kOperand,
-                [&](int k, int chunk) { return &values[k][chunk * kChunkElements]; });
-    arithmetic.columns_from_mn_major(type, values, shape.n, columns);
+    for (int first = 0; Cta * cta : ctas) {
+      read_chunks(*cta, descriptor, true, kMatrixDepth, each / kChunkElements, kOperand,
+                  [&](int k, int chunk) { return &values[k][first + chunk * kChunkElements]; });
+      first += each;
+    }
+    arithmetic.columns_from_mn_major(type, values, all, columns);
   } else {
     alignas(64) std::uint16_t values[kMatrixColumns][kMatrixDepth];
-    read_chunks(cta, descriptor, false, shape.n, kMatrixDepth / kChunkElements, kOperand,
-                [&](int n, int chunk) { return &values[n][chunk * kChunkElements]; });
-    arithmetic.columns_from_k_major(type, values, shape.n, columns);
+    for (int first = 0; Cta * cta : ctas) {
+      read_chunks(*cta, descriptor, false, each, kMatrixDepth / kChunkElements, kOperand,
+                  [&](int n, int chunk) { return &values[first + n][chunk * kChunkElements]; });
+      first += each;
+    }
+    arithmetic.columns_from_k_major(type, values, all, columns);
   }
 }
 
 // Keeps what disabled lanes of D hold.
 class DisabledLanes {
  public:
-  DisabledLanes(const MatrixOperation& operation, TensorMemory::Column* d, int columns)
-      : d_(d), columns_(columns) {
+  DisabledLanes(const std::uint32_t* words, TensorMemory::Column* d, int columns) : d_(d), columns_(columns) {
     for (int lane = 0; lane < kMatrixLanes; ++lane) {
-      if ((operation.disabled_lanes[lane / 32] >> lane % 32 & 1) != 0) lanes_.push_back(lane);
+      if ((words[lane / 32] >> lane % 32 & 1) != 0) lanes_.push_back(lane);
     }
     for (int c = 0; c < columns_; ++c) {
       for (const int lane : lanes_) kept_.push_back(d_[c][lane]);
@@ -162,38 +199,40 @@ class DisabledLanes {
   std::vector<std::uint32_t> kept_;
 };
 
-void multiply(Cta& cta, const MatrixOperation& operation) {
-  const MatrixShape shape = decode_instruction_descriptor(operation.instruction);
+// The rows that `cta` has of D. `blocks`: the columns of B; in the layout kTwice its left and its right half.
+void multiply_rows(Cta& cta, const MatrixOperation& operation, const MatrixShape& shape,
+                   const ColumnBlock* blocks, const std::uint32_t* disabled) {
   thread_local RowBlock rows;
-  thread_local ColumnBlock columns;
   read_rows(cta, operation, shape, &rows);
-  read_columns(cta, operation, shape, &columns);
   TensorMemory::Column* d = cta.tensor_memory.column(operation.d & 0xffff);
+  const MatrixArithmetic& arithmetic = matrix_arithmetic();
   const auto add = [&] {
-    matrix_arithmetic().multiply_add(rows, columns, operation.accumulate, lanes_of(shape), d);
+    if (shape.layout() == RowLayout::kTwice) {
+      arithmetic.multiply_add(rows, blocks[0], operation.accumulate, kFirst64Lanes, d);
+      arithmetic.multiply_add(rows, blocks[1], operation.accumulate, kLast64Lanes, d);
+    } else {
+      arithmetic.multiply_add(rows, blocks[0], operation.accumulate, lanes_of(shape.layout()), d);
+    }
   };
-  const std::uint32_t* disabled = operation.disabled_lanes;
   if ((disabled[0] | disabled[1] | disabled[2] | disabled[3]) == 0) {
     add();
     return;
   }
-  const DisabledLanes kept(operation, d, shape.n);
+  const DisabledLanes kept(disabled, d, shape.d_columns());
   add();
   kept.restore();
 }
 
-// What a product accesses.
-void tell(Cta& cta, const MatrixOperation& operation) {
+// What a CTA's part of a product accesses.
+void tell(Cta& cta, const MatrixOperation& operation, const MatrixShape& shape,
+          const std::uint32_t* disabled) {
   Observer& observer = *cta.observer();
   const std::uint64_t number = operation.by.operation;
-  const MatrixShape shape = decode_instruction_descriptor(operation.instruction);
-  // Lanes of a scattered M = 64: the lower half of each quarter.
-  const LaneMask lanes = shape.m == 128 ? kAllLanes : 0xffffu;
+  // Of a scattered layout: the lower half of each quarter.
+  const LaneMask lanes = shape.layout() == RowLayout::kScattered ? 0xffffu : kAllLanes;
   const auto columns = [&](std::uint32_t address, int count, Use use) {
     ColumnAccess access{number, &cta, use, address & 0xffff, static_cast<std::uint32_t>(count)};
-    for (int w = 0; w < 4; ++w) {
-      access.lanes[w] = lanes & ~(use == Use::kRead ? 0 : operation.disabled_lanes[w]);
-    }
+    for (int w = 0; w < 4; ++w) access.lanes[w] = lanes & ~(use == Use::kRead ? 0 : disabled[w]);
     return access;
   };
   const auto operand = [&](std::uint64_t bits, bool mn_major, int extent) {
@@ -205,10 +244,46 @@ void tell(Cta& cta, const MatrixOperation& operation) {
   if (operation.a_in_tensor_memory) {
     observer.accessed(columns(static_cast<std::uint32_t>(operation.a), kMatrixDepth / 2, Use::kRead));
   } else {
-    operand(operation.a, shape.a_mn_major, shape.m);
+    operand(operation.a, shape.a_mn_major, shape.rows());
   }
-  operand(operation.b, shape.b_mn_major, shape.n);
-  observer.accessed(columns(operation.d, shape.n, operation.accumulate ? Use::kReadWrite : Use::kWrite));
+  operand(operation.b, shape.b_mn_major, shape.columns());
+  observer.accessed(
+      columns(operation.d, shape.d_columns(), operation.accumulate ? Use::kReadWrite : Use::kWrite));
+}
+
+void multiply(Cta& cta, const MatrixOperation& operation) {
+  const MatrixShape shape = decode_instruction_descriptor(operation.instruction, operation.in_pair);
+  const Workers workers(cta, operation);
+  thread_local ColumnBlock blocks[2];
+  if (shape.layout() == RowLayout::kTwice) {
+    for (int half = 0; half < 2; ++half)
+      read_columns({&workers.cta[half], 1}, operation, shape, &blocks[half]);
+  } else {
+    read_columns({workers.cta, static_cast<std::size_t>(workers.count)}, operation, shape, blocks);
+  }
+  for (int w = 0; w < workers.count; ++w) {
+    const std::uint32_t* disabled = operation.disabled_lanes + 4 * w;
+    if (cta.observer() != nullptr) [[unlikely]]
+      tell(*workers.cta[w], operation, shape, disabled);
+    multiply_rows(*workers.cta[w], operation, shape, blocks, disabled);
+  }
+}
+
+// Calls f(address) for each mbarrier that a commit arrives at.
+template <class F>
+void each_mbarrier(const MatrixOperation& commit, F&& f) {
+  for (std::uint32_t rest = commit.ranks; rest != 0; rest &= rest - 1) {
+    f(on_rank(commit.mbarrier, static_cast<std::uint32_t>(std::countr_zero(rest))));
+  }
+}
+
+void check_group(const Cta& cta, int group) {
+  const int allocated = cta.tensor_memory.group;
+  if (allocated == 0 || allocated == group) return;
+  throw Misuse(
+      fmt::format("tcgen05.mma with cta_group::{}, and rank {} of the cluster has allocated tensor memory "
+                  "with cta_group::{}",
+                  group, cta.rank(), allocated));
 }
 
 void check_columns(Cta& cta, std::uint32_t address, int columns, const char* what) {
@@ -230,33 +305,34 @@ void check(Cta& cta, const MatrixOperation& operation) {
       throw Misuse(fmt::format("an mbarrier at shared address {:#x}, which is not a multiple of 8",
                                operation.mbarrier));
     }
-    cta.shared(operation.mbarrier, 8, "an mbarrier");
+    each_mbarrier(operation, [&](std::uint32_t address) { cta.cluster_shared(address, 8, "an mbarrier"); });
     return;
   }
-  const MatrixShape shape = decode_instruction_descriptor(operation.instruction);
-  check_columns(cta, operation.d, shape.n, "D");
+  const MatrixShape shape = decode_instruction_descriptor(operation.instruction, operation.in_pair);
   decode_operand_descriptor(operation.b);
-  if (operation.a_in_tensor_memory) {
-    check_columns(cta, static_cast<std::uint32_t>(operation.a), kMatrixDepth / 2, "A");
-    if (shape.a_mn_major)
-      throw Misuse("A in tensor memory must be K-major (bit 15 of the instruction descriptor 0)");
-  } else {
+  if (!operation.a_in_tensor_memory) {
     decode_operand_descriptor(operation.a);
+  } else if (shape.a_mn_major) {
+    throw Misuse("A in tensor memory must be K-major (bit 15 of the instruction descriptor 0)");
+  }
+  const Workers workers(cta, operation);
+  for (int w = 0; w < workers.count; ++w) {
+    check_group(*workers.cta[w], operation.in_pair ? 2 : 1);
+    check_columns(*workers.cta[w], operation.d, shape.d_columns(), "D");
+    if (operation.a_in_tensor_memory)
+      check_columns(*workers.cta[w], static_cast<std::uint32_t>(operation.a), kMatrixDepth / 2, "A");
   }
 }
 
 void perform(Cta& cta, const MatrixOperation& operation) {
-  if (operation.kind == MatrixOperation::Kind::kCommit) {
-    if (cta.observer() != nullptr) [[unlikely]]
-      cta.observer()->ended(operation.by.operation);
-    MbarrierAccess(cta, operation.mbarrier, user_of(cta, operation.by)).arrive(1);
-  } else {
-    if (cta.observer() != nullptr) [[unlikely]]
-      tell(cta, operation);
-    multiply(cta, operation);
-    if (cta.observer() != nullptr) [[unlikely]]
-      cta.observer()->ended(operation.by.operation);
-  }
+  if (operation.kind == MatrixOperation::Kind::kMultiply) multiply(cta, operation);
+  if (cta.observer() != nullptr) [[unlikely]]
+    cta.observer()->ended(operation.by.operation);
+  if (operation.kind != MatrixOperation::Kind::kCommit) return;
+  each_mbarrier(operation, [&](std::uint32_t address) {
+    cta.cluster_shared(address, 8, "an mbarrier");  // the CTA may have exited since the issue
+    MbarrierAccess(cta.cluster().cta(rank_of(address)), address, user_of(cta, operation.by)).arrive(1);
+  });
 }
 
 }  // namespace flashback::emulator

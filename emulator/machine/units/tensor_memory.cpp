@@ -21,6 +21,8 @@ void TensorMemory::Free::operator()(Column* columns) const {
 void TensorMemory::reset() {
   used_ = 0;
   relinquished = false;
+  group = 0;
+  pair_request = {};
 }
 
 // Bits of used_ that hold the columns.
@@ -30,16 +32,29 @@ std::uint32_t TensorMemory::units_of(std::uint32_t first, std::uint32_t columns)
 }
 
 std::uint32_t TensorMemory::allocate(std::uint32_t columns) {
-  if (columns_ == nullptr)
-    columns_.reset(static_cast<Column*>(operator new[](kColumns * sizeof(Column), kAlignment)));
   for (std::uint32_t first = 0; first + columns <= kColumns; first += columns) {
-    const std::uint32_t units = units_of(first, columns);
-    if ((used_ & units) != 0) continue;
-    used_ |= units;
-    std::memset(columns_.get() + first, 0xff, columns * sizeof(Column));
+    if ((used_ & units_of(first, columns)) != 0) continue;
+    take(first, columns);
     return first;
   }
   return kColumns;
+}
+
+std::uint32_t TensorMemory::allocate_in_both(TensorMemory& one, TensorMemory& other, std::uint32_t columns) {
+  for (std::uint32_t first = 0; first + columns <= kColumns; first += columns) {
+    if (((one.used_ | other.used_) & units_of(first, columns)) != 0) continue;
+    one.take(first, columns);
+    other.take(first, columns);
+    return first;
+  }
+  return kColumns;
+}
+
+void TensorMemory::take(std::uint32_t first, std::uint32_t columns) {
+  if (columns_ == nullptr)
+    columns_.reset(static_cast<Column*>(operator new[](kColumns * sizeof(Column), kAlignment)));
+  used_ |= units_of(first, columns);
+  std::memset(columns_.get() + first, 0xff, columns * sizeof(Column));
 }
 
 bool TensorMemory::allocated(std::uint32_t first, std::uint32_t columns) const {

@@ -15,6 +15,7 @@ void WorkQueue::reset(const Schedule& schedule, std::uint64_t seed) {
   matrix_.clear();
   copies_.clear();
   peer_stores_.clear();
+  requests_.clear();
   matrix_instructions_ = 0;
 }
 
@@ -62,6 +63,14 @@ void WorkQueue::submit(const PeerStore& store) {
   }
 }
 
+void WorkQueue::submit(const LaunchRequest& request) {
+  if (schedule_.completion == Completion::kEager) {
+    perform(cta_, request);
+  } else {
+    requests_.push_back(request);
+  }
+}
+
 template <class Queue>
 void WorkQueue::run(Queue& queue, std::size_t index) {
   const auto work = queue[index];
@@ -80,6 +89,8 @@ bool WorkQueue::run_one() {
     run(loads_, 0);
   } else if (!peer_stores_.empty()) {
     run(peer_stores_, 0);
+  } else if (!requests_.empty()) {
+    run(requests_, 0);
   } else if (!stores_.empty()) {
     run(stores_, 0);
   } else {
@@ -91,8 +102,8 @@ bool WorkQueue::run_one() {
 bool WorkQueue::run_random() {
   const auto products = static_cast<std::size_t>(std::count_if(
       cta_.warps().begin(), cta_.warps().end(), [](const Warp& w) { return !w.products.pending.empty(); }));
-  const std::size_t choices =
-      products + loads_.size() + peer_stores_.size() + !matrix_.empty() + !copies_.empty() + !stores_.empty();
+  const std::size_t choices = products + loads_.size() + peer_stores_.size() + !requests_.empty() +
+                              !matrix_.empty() + !copies_.empty() + !stores_.empty();
   if (choices == 0) return false;
   std::size_t choice = random_.below(choices);
   if (choice < products) {
@@ -110,7 +121,9 @@ bool WorkQueue::run_random() {
     return true;
   }
   choice -= peer_stores_.size();
-  if (!matrix_.empty() && choice-- == 0) {
+  if (!requests_.empty() && choice-- == 0) {
+    run(requests_, 0);
+  } else if (!matrix_.empty() && choice-- == 0) {
     run(matrix_, 0);
   } else if (!copies_.empty() && choice-- == 0) {
     run(copies_, 0);

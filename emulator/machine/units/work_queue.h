@@ -2,7 +2,8 @@
 // effect next.
 //
 // Order: tcgen05.mma and commit in issue order; the bulk stores and reductions of a thread in the order of
-// its groups; cp.async of a warp in issue order; loads and stores to peers in any order. The products that a
+// its groups; cp.async of a warp in issue order; requests of launch control in issue order; loads and
+// stores to peers in any order. The products that a
 // warp has issued with wgmma.mma_async are its own (Warp::products); here only their random moments are
 // drawn.
 #pragma once
@@ -60,6 +61,21 @@ struct PeerStore {
 void check(Cta& cta, const PeerStore& store);
 void perform(Cta& cta, const PeerStore& store);
 
+// clusterlaunchcontrol.try_cancel: the next cluster's launch is cancelled, and 16 bytes say which or that
+// there is none.
+struct LaunchRequest {
+  Issuer by;
+  std::uint32_t address = 0, mbarrier = 0;
+  bool to_all = false;  // at these offsets in every CTA of the cluster
+};
+struct LaunchResponse {
+  std::uint32_t first_cta[3];
+  std::uint32_t cancelled;
+};
+// Checks of the issue. Throws Misuse.
+void check(Cta& cta, const LaunchRequest& request);
+void perform(Cta& cta, const LaunchRequest& request);
+
 class WorkQueue {
  public:
   explicit WorkQueue(Cta& cta) : cta_(cta) {}
@@ -69,6 +85,7 @@ class WorkQueue {
   void submit(const MatrixOperation& operation);
   void submit(const ElementCopies& copies);
   void submit(const PeerStore& store);
+  void submit(const LaunchRequest& request);
   // Lets one piece of work take effect; false when there is none.
   bool run_one();
   // Whether work that need not be queued takes effect at once (loads and stores of tensor memory).
@@ -113,6 +130,7 @@ class WorkQueue {
   std::deque<MatrixOperation> matrix_;
   std::deque<ElementCopies> copies_;
   std::vector<PeerStore> peer_stores_;
+  std::deque<LaunchRequest> requests_;
   std::uint64_t matrix_instructions_ = 0;
 };
 

@@ -38,10 +38,10 @@ std::set<std::string> tested_opcodes() {
 
 TEST(Coverage, EachRowHasAText) {
   const std::span<const Row> families[] = {
-      integer_rows(),    float_rows(),        half_rows(),     extreme_rows(),     approximate_rows(),
-      comparison_rows(), convert_rows(),      move_rows(),     memory_rows(),      atomic_rows(),
-      peer_store_rows(), control_rows(),      provided_rows(), convergence_rows(), barrier_rows(),
-      copy_rows(),       tensor_memory_rows()};
+      integer_rows(),    float_rows(),          half_rows(),         extreme_rows(),  approximate_rows(),
+      comparison_rows(), convert_rows(),        move_rows(),         memory_rows(),   atomic_rows(),
+      peer_store_rows(), launch_control_rows(), control_rows(),      provided_rows(), convergence_rows(),
+      barrier_rows(),    copy_rows(),           tensor_memory_rows()};
   InstructionTable table(families);
   std::set<const Row*> reached;
   const std::set<std::string> opcodes = tested_opcodes();

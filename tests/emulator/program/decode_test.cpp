@@ -300,8 +300,10 @@ INSTANTIATE_TEST_SUITE_P(
               "PTX line 12: `bra` branches to `NOWHERE`, a label that no enclosing scope has"},
         Fault{"L: ret;\nL: ret;", "PTX line 13: the label `L` stands twice in one scope"},
         Fault{".reg .b32 x;", "PTX line 12: `x` is declared twice in one scope"},
-        Fault{".reg .b128 y;",
-              "PTX line 12: registers of type .b128 are not executed; the widest have 64 bits"},
+        Fault{".reg .b128 y;\nadd.s32 %r1, %r2, y;",
+              "PTX line 13: the operands of `add.s32` do not fit: operand 3: `y` is a register of 128 bits, "
+              "the "
+              "form takes 32 bits (operands of the form: d:r32, a:r32, b:r32)"},
         Fault{"{\n.param .b32 r;\n.param .b32 q;\ncall.uni (r), vprintf, (q, q);\n}",
               "PTX line 15: the function `vprintf` is called, but its module does not define it "
               "and the emulator does not provide it"},
