@@ -36,7 +36,7 @@ void Checker::cta_began(const Cta& cta) {
     products_.begin_warp(warp);
   }
   state->operations.clear();
-  state->shared.resize((cta.shared_end() + kPieceBytes - 1) / kPieceBytes);
+  state->shared.resize((on_rank(cta.shared_end(), 0) + kPieceBytes - 1) / kPieceBytes);
   state->columns.resize(std::size_t{4} * TensorMemory::kColumns);
   for (std::vector<Piece>* pieces : {&state->shared, &state->columns}) {
     for (Piece& piece : *pieces) piece.clear();
