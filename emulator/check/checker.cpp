@@ -280,6 +280,9 @@ void Checker::ended(std::uint64_t operation) {
       mine.ended = mine.read_ended = place.state->warps[mine.first / 32].threads.now();
       break;
     case Kind::kBulkLoad:
+    case Kind::kPeerCopy:
+    case Kind::kPeerStore:
+    case Kind::kLaunchRequest:
     case Kind::kCommit:
     case Kind::kCopyArrival:
       return;  // what they tell takes the view

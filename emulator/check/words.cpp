@@ -84,6 +84,10 @@ std::string end_words(Operation::Kind kind, bool writes, bool same_warp) {
   switch (kind) {
     case Operation::Kind::kBulkLoad:
       return "A wait for the mbarrier phase that the load completes would.";
+    case Operation::Kind::kPeerCopy:
+    case Operation::Kind::kPeerStore:
+    case Operation::Kind::kLaunchRequest:
+      return "A wait for the mbarrier phase that it completes would.";
     case Operation::Kind::kBulkStore:
     case Operation::Kind::kBulkReduce:
       return writes ? "A cp.async.bulk.wait_group by the thread that issued it would."
