@@ -68,12 +68,12 @@ barrier.cluster.wait.aligned;
 constexpr Dim3 kGrid{8, 50, 3};
 constexpr std::size_t kCtas = 8 * 50 * 3;
 
-struct Run {
+struct Outcome {
   std::vector<std::uint32_t> words;
   std::uint64_t ctas;
 };
 
-Run run(const std::string& ptx, const MachineOptions& options, Dim3 cluster, std::uint32_t shared_bytes) {
+Outcome run(const std::string& ptx, const MachineOptions& options, Dim3 cluster, std::uint32_t shared_bytes) {
   PtxBench bench(options);
   const Address out = bench.upload(std::vector<std::uint32_t>(2 * kCtas));
   const Status status = bench.run(ptx, out, {32, 1, 1}, kGrid, shared_bytes, cluster);
@@ -99,7 +99,7 @@ TEST(LaunchControl, AllWorkIsDoneOnce) {
   for (const int limit : {1000, 2, 0}) {
     for (const Dim3 cluster : {Dim3{1, 1, 1}, Dim3{2, 1, 1}}) {
       for (const Completion completion : {Completion::kEager, Completion::kLazy, Completion::kRandom}) {
-        const Run one = run(persistent(limit), with(completion, 1, 1), cluster, kWholeSm);
+        const Outcome one = run(persistent(limit), with(completion, 1, 1), cluster, kWholeSm);
         for (std::size_t cta = 0; cta < kCtas; ++cta) ASSERT_EQ(one.words[2 * cta], 1u) << "CTA " << cta;
         // As many clusters start as the GPU holds, and those that nobody takes over.
         const std::uint64_t residents = 148 / cluster.x * cluster.x;
@@ -113,15 +113,15 @@ TEST(LaunchControl, AllWorkIsDoneOnce) {
 }
 
 TEST(LaunchControl, FollowsTheStartOrder) {
-  const Run ascending = run(persistent(1000), with(Completion::kEager, 1, 2), {1, 1, 1}, kWholeSm);
-  const Run shuffled = run(persistent(1000), with(Completion::kEager, 1, 2, true), {1, 1, 1}, kWholeSm);
+  const Outcome ascending = run(persistent(1000), with(Completion::kEager, 1, 2), {1, 1, 1}, kWholeSm);
+  const Outcome shuffled = run(persistent(1000), with(Completion::kEager, 1, 2, true), {1, 1, 1}, kWholeSm);
   EXPECT_NE(ascending.words, shuffled.words);
   for (std::size_t cta = 0; cta < kCtas; ++cta) ASSERT_EQ(shuffled.words[2 * cta], 1u) << "CTA " << cta;
 }
 
 // CTAs that all are resident have nothing to take over.
 TEST(LaunchControl, NothingWaitsWhereAllAreResident) {
-  const Run all = run(persistent(1000), with(Completion::kEager, 0, 2), {1, 1, 1}, 1024);
+  const Outcome all = run(persistent(1000), with(Completion::kEager, 0, 2), {1, 1, 1}, 1024);
   EXPECT_EQ(all.ctas, kCtas);
 }
 
