@@ -226,16 +226,6 @@ Body allocate_in_group(Match& match) {
   return of_pair(match) ? allocate<Width, 2> : allocate<Width, 1>;
 }
 
-// Choices: cta_group.
-bool of_pair(Match& match) {
-  return match.choice(0) == "cta_group::2";
-}
-
-template <class Width>
-Body allocate_in_group(Match& match) {
-  return of_pair(match) ? allocate<Width, 2> : allocate<Width, 1>;
-}
-
 Body select_allocate(Match& match) {
   return match.bytes('a') == 8 ? allocate_in_group<std::uint64_t>(match)
                                : allocate_in_group<std::uint32_t>(match);
