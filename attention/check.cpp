@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -64,12 +66,18 @@ std::int64_t nearest_divisor(std::int64_t heads, std::int64_t wanted) {
 // What of the problem is legal but not among the kernel's features.
 Status features(const Problem& p, const Kernel& kernel) {
   const Features& has = kernel.features;
+  const auto refused = [&](const std::string& argument, const std::string& accepted) {
+    return unsupported(fmt::format("{}; no backward kernel for {} takes it yet; accepted: {}", argument,
+                                   name(kernel.arch), accepted));
+  };
+  if (p.shape.heads != p.shape.kv_heads && !has.grouped_queries) {
+    return refused(fmt::format("kv_heads is {}", p.shape.kv_heads),
+                   fmt::format("{}, as many as heads", p.shape.heads));
+  }
   const struct {
     bool asked, taken;
-    std::string argument, accepted;
+    const char *argument, *accepted;
   } uses[] = {
-      {p.shape.heads != p.shape.kv_heads, has.grouped_queries,
-       fmt::format("kv_heads is {}", p.shape.kv_heads), fmt::format("{}, as many as heads", p.shape.heads)},
       {p.shape.batch == 0, has.empty, "batch is 0", "1"},
       {p.shape.seqlen_q == 0, has.empty, "seqlen_q is 0", "1"},
       {p.shape.seqlen_k == 0, has.empty, "seqlen_k is 0", "1"},
@@ -83,9 +91,7 @@ Status features(const Problem& p, const Kernel& kernel) {
       {p.deterministic, has.deterministic, "deterministic is 1", "0"},
   };
   for (const auto& use : uses) {
-    if (!use.asked || use.taken) continue;
-    return unsupported(fmt::format("{}; no backward kernel for {} takes it yet; accepted: {}", use.argument,
-                                   name(kernel.arch), use.accepted));
+    if (use.asked && !use.taken) return refused(use.argument, use.accepted);
   }
   return {};
 }
@@ -184,8 +190,6 @@ class Candidates {
     return none ? Status() : narrow(argument, field, std::optional(wanted), [](auto f) { return name(*f); });
   }
 
-  const Kernel* first() const { return rows_.front(); }
-
   template <typename Field, typename Words>
   Status narrow(const char* argument, Field Kernel::*field, Field wanted, Words words) {
     std::vector<Field> fields;
@@ -216,7 +220,10 @@ class Candidates {
   std::vector<const Kernel*> rows_;
 };
 
+// The kernel that answers, or the first field of the problem that no kernel takes.
 Status compiled(const Problem& problem, Arch arch, const Kernel** kernel) {
+  *kernel = find_kernel(arch, Direction::kBackward, problem);
+  if (*kernel) return {};
   const auto word = [](auto value) { return name(value); };
   Candidates candidates;
   Status s = candidates.narrow_arch(arch);
@@ -225,7 +232,7 @@ Status compiled(const Problem& problem, Arch arch, const Kernel** kernel) {
   if (s.ok()) s = candidates.narrow("mask", &Kernel::mask, kind_of(problem.mask), word);
   if (s.ok()) s = candidates.narrow_variant("tensor_memory", &Kernel::tensor_memory, problem.tensor_memory);
   if (s.ok()) s = candidates.narrow_variant("signal", &Kernel::signal, problem.signal);
-  if (s.ok()) *kernel = candidates.first();
+  if (s.ok()) s = internal_failure("no kernel answers, and no argument is the reason");
   return s;
 }
 
@@ -236,11 +243,12 @@ struct Axis {
   std::int64_t size, stride;
 };
 
-Status address(const std::string& argument, Address data, std::size_t alignment) {
-  if (data == 0) return invalid(fmt::format("{} is null; it must point to device memory", argument));
+// `field` is ".data" where the argument is a struct.
+Status address(const char* argument, const char* field, Address data, std::size_t alignment) {
+  if (data == 0) return invalid(fmt::format("{}{} is null; it must point to device memory", argument, field));
   if (data % alignment != 0) {
-    return invalid(fmt::format("{} is {:#x}; it must be a multiple of {} bytes; nearest accepted: {:#x}",
-                               argument, data, alignment, data / alignment * alignment));
+    return invalid(fmt::format("{}{} is {:#x}; it must be a multiple of {} bytes; nearest accepted: {:#x}",
+                               argument, field, data, alignment, data / alignment * alignment));
   }
   return {};
 }
@@ -256,7 +264,7 @@ Status stride(const char* tensor, const Axis& axis, std::int64_t unit) {
 }
 
 // The last element must have an address: data + 2 * (sum of (size - 1) * stride) stays below 2^63.
-Status reach(const char* tensor, Address data, const std::vector<Axis>& axes, std::int64_t element_bytes) {
+Status reach(const char* tensor, Address data, std::span<const Axis> axes, std::int64_t element_bytes) {
   std::int64_t end = 0;
   bool overflow = data > static_cast<Address>(std::numeric_limits<std::int64_t>::max());
   if (!overflow) end = static_cast<std::int64_t>(data);
@@ -274,11 +282,11 @@ Status reach(const char* tensor, Address data, const std::vector<Axis>& axes, st
 
 // Of a tensor that is written: no two of its elements share an address. Sorted by stride, each axis must step
 // over all that the smaller ones cover.
-Status disjoint(const char* tensor, std::vector<Axis> axes, std::int64_t channels) {
-  std::erase_if(axes, [](const Axis& axis) { return axis.size == 1; });
+Status disjoint(const char* tensor, std::array<Axis, 3> axes, std::int64_t channels) {
   std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.stride < b.stride; });
   std::int64_t covered = channels;
   for (const Axis& axis : axes) {
+    if (axis.size == 1) continue;
     if (axis.stride < covered) {
       return invalid(fmt::format(
           "{}.{} is {}; elements of an output must not overlap, and the axes inside this one cover {} "
@@ -306,10 +314,10 @@ Extents extents(const Shape& shape, std::int64_t seqlen, const Sequences& sequen
 Status tensor_argument(const char* argument, const Tensor& tensor, const Extents& size,
                        std::int64_t element_bytes, Access access) {
   if (size.empty()) return {};
-  const std::vector<Axis> axes = {{"batch_stride", size.batch, tensor.batch_stride},
-                                  {"row_stride", size.rows, tensor.row_stride},
-                                  {"head_stride", size.heads, tensor.head_stride}};
-  Status s = address(fmt::format("{}.data", argument), tensor.data, kVectorBytes);
+  const std::array<Axis, 3> axes = {{{"batch_stride", size.batch, tensor.batch_stride},
+                                     {"row_stride", size.rows, tensor.row_stride},
+                                     {"head_stride", size.heads, tensor.head_stride}}};
+  Status s = address(argument, ".data", tensor.data, kVectorBytes);
   for (const Axis& axis : axes) {
     if (s.ok()) s = stride(argument, axis, kVectorBytes / element_bytes);
   }
@@ -320,9 +328,9 @@ Status tensor_argument(const char* argument, const Tensor& tensor, const Extents
 
 Status lse_argument(const char* argument, const LseTensor& lse, const Extents& size) {
   if (size.empty()) return {};
-  const std::vector<Axis> axes = {{"batch_stride", size.batch, lse.batch_stride},
-                                  {"head_stride", size.heads, lse.head_stride}};
-  Status s = address(fmt::format("{}.data", argument), lse.data, 4);
+  const std::array<Axis, 2> axes = {
+      {{"batch_stride", size.batch, lse.batch_stride}, {"head_stride", size.heads, lse.head_stride}}};
+  Status s = address(argument, ".data", lse.data, 4);
   for (const Axis& axis : axes) {
     if (s.ok()) s = stride(argument, axis, 1);
   }
@@ -332,7 +340,7 @@ Status lse_argument(const char* argument, const LseTensor& lse, const Extents& s
 
 // Numbers of 4 bytes that a caller may leave out.
 Status numbers(const char* argument, Address data) {
-  return data == 0 ? Status() : address(argument, data, 4);
+  return data == 0 ? Status() : address(argument, "", data, 4);
 }
 
 Status sink_arguments(const Tensors& t) {
@@ -437,7 +445,7 @@ Status check_tensors(const Problem& problem, std::size_t workspace_needed) {
   if (s.ok()) s = numbers("seqused_q", problem.q_sequences.seqused);
   if (s.ok()) s = numbers("seqused_k", problem.k_sequences.seqused);
   if (s.ok()) s = separate(t);
-  if (s.ok() && workspace_needed > 0) s = address("workspace", problem.workspace, kWorkspaceAlignment);
+  if (s.ok() && workspace_needed > 0) s = address("workspace", "", problem.workspace, kWorkspaceAlignment);
   if (s.ok() && problem.workspace_bytes < workspace_needed) {
     s = invalid(fmt::format(
         "workspace_bytes is {}; this problem needs at least {} (flashback_backward_workspace tells)",

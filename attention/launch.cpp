@@ -44,9 +44,12 @@ Status enqueue(Device& device, const Plan& plan, Stream stream) {
     if (!image)
       return internal_failure(fmt::format("the library has no kernel image {}", planned.entry->image));
 
-    EntryParameters parameters = planned.parameters;
+    const EntryParameters* parameters = &planned.parameters;
+    EntryParameters with_maps;
     if (planned.entry == &plan.kernel->main) {
-      if (Status s = encode_maps(device, plan, &parameters); !s.ok()) return s;
+      with_maps = planned.parameters;
+      if (Status s = encode_maps(device, plan, &with_maps); !s.ok()) return s;
+      parameters = &with_maps;
     }
     const Launch launch{
         .image = image,
@@ -55,7 +58,7 @@ Status enqueue(Device& device, const Plan& plan, Stream stream) {
         .cluster = planned.cluster,
         .block = planned.block,
         .shared_bytes = planned.shared_bytes,
-        .parameters = std::visit([](const auto& p) { return std::as_bytes(std::span(&p, 1)); }, parameters)};
+        .parameters = std::visit([](const auto& p) { return std::as_bytes(std::span(&p, 1)); }, *parameters)};
     if (Status s = device.launch(launch, stream); !s.ok()) {
       return {s.code(), fmt::format("{}: {}", planned.step, s.sentence())};
     }

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 #include <variant>
-#include <vector>
 
+#include "attention/fixed_list.h"
 #include "attention/kernel_table.h"
 #include "kernels/common/parameters.h"
 #include "kernels/sm100/backward/config.h"
@@ -33,7 +33,7 @@ struct WorkspacePart {
 // Each part at a multiple of kWorkspaceAlignment.
 inline constexpr std::size_t kWorkspaceAlignment = 256;
 struct Workspace {
-  std::vector<WorkspacePart> parts;
+  FixedList<WorkspacePart, 12> parts;
   std::size_t bytes = 0;
 
   void add(std::string_view name, std::size_t part_bytes);
@@ -65,9 +65,9 @@ struct Plan {
   Problem problem;
   const Kernel* kernel = nullptr;
   Workspace workspace;
-  std::vector<WorkspacePart> cleared = {};  // to zeros, before the launches
-  std::vector<PlannedLaunch> launches;      // in stream order
-  std::vector<PlannedMap> maps;             // of the main launch
+  FixedList<WorkspacePart, 6> cleared;   // to zeros, before the launches
+  FixedList<PlannedLaunch, 8> launches;  // in stream order
+  FixedList<PlannedMap, 8> maps;         // of the main launch
 };
 
 // `problem` has passed check_shape, and `kernel` is its row.

@@ -81,7 +81,6 @@ class HopperPlanner : Planner {
             .rotation = rotation(),
             .scale = scale_,
             .scale_log2 = static_cast<float>(scale_ * std::numbers::log2e),
-            .heads = static_cast<std::int32_t>(shape().heads),
             .kv_heads = static_cast<std::int32_t>(shape().kv_heads),
             .group = static_cast<std::int32_t>(shape().heads / shape().kv_heads),
             .head_dim = static_cast<std::int32_t>(shape().head_dim),

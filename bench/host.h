@@ -8,13 +8,13 @@
 
 namespace flashback::bench {
 
-// Microseconds of a call, each the median of all calls. The clock around each function of the driver costs
-// some tens of nanoseconds, which count as ours.
+// Microseconds of a call, each the median of all calls, without what the clock around each function of the
+// driver takes. The device's context is the thread's, as a framework leaves it.
 struct HostTime {
   double whole_us = 0;
   double launch_and_encode_us = 0;  // inside cuLaunchKernelEx and cuTensorMapEncodeTiled
-  double own_us = 0;                // the rest: reading, checking, planning, and the context's push and pop
-  double other_driver_us = 0;       // of that, inside other functions of the driver
+  double own_us = 0;           // the rest: reading, checking, planning, and asking for the current context
+  double other_driver_us = 0;  // of that, inside other functions of the driver
   int driver_calls = 0;
   int calls = 0;
 };

@@ -5,25 +5,33 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace flashback {
 namespace {
 
 using cuda::Driver;
 
-// Makes the device's context current for one call, whatever the caller's current device is.
+// Makes the device's context current for one call, whatever the caller's current device is. Most often it is
+// this one, and asking costs less than a push and a pop.
 class Current {
  public:
-  Current(const Driver& driver, cuda::Context context)
-      : driver_(driver), status_(driver.status(driver.context_push(context), "cuCtxPushCurrent")) {}
+  Current(const Driver& driver, cuda::Context context) : driver_(driver) {
+    cuda::Context callers = nullptr;
+    if (driver.context_current(&callers) == 0 && callers == context) return;
+    status_ = driver.status(driver.context_push(context), "cuCtxPushCurrent");
+    pushed_ = status_.ok();
+  }
   ~Current() {
     cuda::Context ours = nullptr;
-    if (status_.ok()) driver_.context_pop(&ours);
+    if (pushed_) driver_.context_pop(&ours);
   }
   Current(const Current&) = delete;
   Current& operator=(const Current&) = delete;
@@ -32,6 +40,7 @@ class Current {
 
  private:
   const Driver& driver_;
+  bool pushed_ = false;
   Status status_;
 };
 
@@ -90,7 +99,9 @@ class CudaDevice final : public Workbench {
       for (cuda::Event event : marks_) {
         if (event) driver_.event_destroy(event);
       }
-      for (auto& [image, loaded] : images_) driver_.library_unload(loaded.library);
+      for (const auto& [image, library] : libraries_) {
+        if (library) driver_.library_unload(library);
+      }
     }
     driver_.primary_context_release(number_);
   }
@@ -200,48 +211,63 @@ class CudaDevice final : public Workbench {
     return driver_.status(function(arguments...), name);
   }
 
-  struct LoadedImage {
-    cuda::Library library = nullptr;
-    std::map<std::string, cuda::Function, std::less<>> functions;
+  // Launches look their entry up in a list that never changes: loading an entry publishes a longer copy, and
+  // the old lists live as long as the device. So no launch waits for another, and few lists are ever made.
+  struct LoadedEntry {
+    const KernelImage* image;
+    std::string name;
+    cuda::Function function;
   };
+  using LoadedEntries = std::vector<LoadedEntry>;
+
+  static cuda::Function find(const LoadedEntries* entries, const KernelImage& image, std::string_view name) {
+    if (!entries) return nullptr;
+    for (const LoadedEntry& entry : *entries) {
+      if (entry.image == &image && entry.name == name) return entry.function;
+    }
+    return nullptr;
+  }
 
   // Loads the image with the first of its entries, and the entry with its first launch. Needs the context
   // current.
   Status find(const KernelImage& image, std::string_view entry, std::uint32_t shared_bytes,
               cuda::Function* function) {
-    const std::lock_guard lock(mutex_);
-    LoadedImage& loaded = images_[&image];
-    if (auto found = loaded.functions.find(entry); found != loaded.functions.end()) {
-      *function = found->second;
-      return {};
-    }
-    Status s = load(image, std::string(entry), shared_bytes, &loaded, function);
-    if (!s.ok()) return {s.code(), fmt::format("{} of kernel image {}: {}", entry, image.name, s.sentence())};
-    return s;
+    *function = find(entries_.load(std::memory_order_acquire), image, entry);
+    if (*function) return {};
+    const std::lock_guard lock(loading_);
+    const LoadedEntries* const now = entries_.load(std::memory_order_relaxed);
+    *function = find(now, image, entry);  // another thread may have been first
+    if (*function) return {};
+    if (Status s = load(image, std::string(entry), shared_bytes, function); !s.ok())
+      return {s.code(), fmt::format("{} of kernel image {}: {}", entry, image.name, s.sentence())};
+    auto longer = now ? std::make_unique<LoadedEntries>(*now) : std::make_unique<LoadedEntries>();
+    longer->push_back({&image, std::string(entry), *function});
+    entries_.store(longer.get(), std::memory_order_release);
+    lists_.push_back(std::move(longer));
+    return {};
   }
 
   Status load(const KernelImage& image, const std::string& entry, std::uint32_t shared_bytes,
-              LoadedImage* loaded, cuda::Function* function) {
+              cuda::Function* function) {
     if (image.arch != arch_)
       return internal_failure("it was compiled for another architecture than the device's");
     const RelaxedCapture relaxed(driver_);
     Status s;
-    if (!loaded->library) {
-      s = driver_.status(driver_.library_load(&loaded->library, image.cubin.data(), nullptr, nullptr, 0,
-                                              nullptr, nullptr, 0),
-                         "cuLibraryLoadData");
+    cuda::Library& library = libraries_[&image];
+    if (!library) {
+      s = driver_.status(
+          driver_.library_load(&library, image.cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+          "cuLibraryLoadData");
     }
     cuda::Kernel kernel = nullptr;
     if (s.ok())
-      s = driver_.status(driver_.library_kernel(&kernel, loaded->library, entry.c_str()),
-                         "cuLibraryGetKernel");
+      s = driver_.status(driver_.library_kernel(&kernel, library, entry.c_str()), "cuLibraryGetKernel");
     if (s.ok()) {
       s = driver_.status(driver_.kernel_set_attribute(cuda::kMaxDynamicSharedBytes,
                                                       static_cast<int>(shared_bytes), kernel, number_),
                          "cuKernelSetAttribute");
     }
     if (s.ok()) s = driver_.status(driver_.kernel_function(function, kernel), "cuKernelGetFunction");
-    if (s.ok()) loaded->functions.emplace(entry, *function);
     return s;
   }
 
@@ -252,8 +278,10 @@ class CudaDevice final : public Workbench {
   const cuda::Context context_;
   std::array<cuda::Event, 2> marks_ = {};
 
-  std::mutex mutex_;
-  std::map<const KernelImage*, LoadedImage> images_;
+  std::atomic<const LoadedEntries*> entries_ = nullptr;
+  std::mutex loading_;  // of what follows
+  std::vector<std::unique_ptr<const LoadedEntries>> lists_;
+  std::map<const KernelImage*, cuda::Library> libraries_;
 };
 
 }  // namespace

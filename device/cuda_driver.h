@@ -63,6 +63,7 @@ struct LaunchConfig {
   F(device_bus, cuDeviceGetPCIBusId, (char* bus, int size, DeviceNumber device))                          \
   F(primary_context_retain, cuDevicePrimaryCtxRetain, (Context * context, DeviceNumber device))           \
   F(primary_context_release, cuDevicePrimaryCtxRelease_v2, (DeviceNumber device))                         \
+  F(context_current, cuCtxGetCurrent, (Context * context))                                                \
   F(context_push, cuCtxPushCurrent_v2, (Context context))                                                 \
   F(context_pop, cuCtxPopCurrent_v2, (Context * context))                                                 \
   F(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, (CaptureMode * mode))                       \

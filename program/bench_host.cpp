@@ -75,7 +75,7 @@ ExitCode bench_host(const std::optional<std::string>& device, bool json) {
   }
   fmt::print(
       "microseconds of a call of flashback_backward, median of {}\n{:5}  {:24} {:>8} {:>14} {:>6} {:>12}\n",
-      kCalls, "arch", "driver", "whole", "launch+encode", "own", "push, pop");
+      kCalls, "arch", "driver", "whole", "launch+encode", "own", "context");
   for (const Row& row : rows) fmt::print("{}", text_of(row));
   return kRight;
 }

@@ -287,7 +287,6 @@ TEST(PlanSm90, ParametersCarryTheProblem) {
   EXPECT_EQ(main.sequences.q.tiles, 3);
   EXPECT_EQ(main.sequences.k.tiles, 4);
   EXPECT_EQ(main.sequences.batch, 2);
-  EXPECT_EQ(main.heads, 6);
   EXPECT_EQ(main.kv_heads, 3);
   EXPECT_EQ(main.group, 2);
   EXPECT_EQ(main.head_dim, 64);

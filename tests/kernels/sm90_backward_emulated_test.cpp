@@ -76,7 +76,7 @@ Gradients run_sm90(Workbench& bench, const Shape& s, const Inputs& in, int ctas,
   main.next_ticket = next_ticket.pointer<std::int32_t>();
   main.scale = static_cast<float>(in.scale);
   main.scale_log2 = static_cast<float>(in.scale * 1.4426950408889634);
-  main.heads = main.kv_heads = s.heads;
+  main.kv_heads = s.heads;
   main.group = 1;
   main.head_dim = 64;
   main.sequences = sequences;

@@ -171,7 +171,7 @@ struct Parameters {
 
   float scale;       // softmax scale
   float scale_log2;  // softmax scale * log2(e)
-  std::int32_t heads, kv_heads;
+  std::int32_t kv_heads;
   std::int32_t group;  // query heads of a key/value head
   std::int32_t head_dim;
   bool accumulate;  // wide gradients are added to what is there
