@@ -69,10 +69,26 @@ const Program& runnable(Function* function) {
   }
 }
 
+Error error_of(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kIllegalAddress:
+      return Error::kIllegalAddress;
+    case FaultKind::kMisalignedAddress:
+      return Error::kMisalignedAddress;
+    case FaultKind::kAssertion:
+      return Error::kAssertion;
+    case FaultKind::kOther:
+      return Error::kLaunchFailure;
+  }
+  return Error::kLaunchFailure;
+}
+
 Error error_of(Code code) {
   switch (code) {
     case Code::kUnsupported:
       return Error::kNotSupported;
+    case Code::kDevice:
+      return error_of(process().machine.fault_kind());
     default:
       return Error::kLaunchFailure;
   }

@@ -10,17 +10,12 @@
 namespace flashback::emulator::cuda {
 namespace {
 
-ElementType element_type(CUtensorMapDataType type) {
-  switch (type) {
-    case CU_TENSOR_MAP_DATA_TYPE_FLOAT16:
-      return ElementType::kF16;
-    case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16:
-      return ElementType::kBf16;
-    case CU_TENSOR_MAP_DATA_TYPE_FLOAT32:
-      return ElementType::kF32;
-    default:
-      refuse(Error::kNotSupported, fmt::format("a tensor map of data type {} is not provided", int{type}));
+MapType element_type(CUtensorMapDataType type) {
+  require(type >= 0 && type <= CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B);
+  if (type > CU_TENSOR_MAP_DATA_TYPE_BFLOAT16) {  // those that change elements on their way
+    refuse(Error::kNotSupported, fmt::format("a tensor map of data type {} is not provided", int{type}));
   }
+  return static_cast<MapType>(type);
 }
 
 Swizzle swizzle_of(CUtensorMapSwizzle swizzle) {
@@ -55,7 +50,7 @@ void encode_tiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, v
   if (std::any_of(element_strides, element_strides + rank, [](cuuint32_t stride) { return stride != 1; })) {
     refuse(Error::kNotSupported, "a tensor map with element strides other than 1 is not provided");
   }
-  TensorMapRequest tensor;
+  TiledTensor tensor;
   tensor.base = reinterpret_cast<Address>(base);
   tensor.type = element_type(type);
   tensor.swizzle = swizzle_of(swizzle);

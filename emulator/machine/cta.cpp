@@ -38,7 +38,8 @@ std::byte* Cta::shared(std::uint32_t address, std::size_t bytes, const char* wha
   if (!shared_holds(address, bytes)) {
     throw Misuse(
         fmt::format("{} of {} bytes at shared address {:#x}; the CTA's shared memory is {:#x} to {:#x}", what,
-                    bytes, address, shared_begin_, shared_end_));
+                    bytes, address, shared_begin_, shared_end_),
+        FaultKind::kIllegalAddress);
   }
   return shared(address);
 }

@@ -2,20 +2,34 @@
 #pragma once
 
 #include <stdexcept>
+#include <string>
 
 namespace flashback::emulator {
+
+// What CUDA tells apart.
+enum class FaultKind { kIllegalAddress, kMisalignedAddress, kAssertion, kOther };
 
 // One sentence with its place in the program. Thrown by instruction bodies (Warp::fault).
 class Fault : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit Fault(const std::string& what, FaultKind kind = FaultKind::kOther)
+      : std::runtime_error(what), kind_(kind) {}
+  FaultKind kind() const { return kind_; }
+
+ private:
+  FaultKind kind_;
 };
 
 // The same before its place is known: thrown by units and memories, turned into a Fault by whoever knows
 // which instruction is at work.
 class Misuse : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit Misuse(const std::string& what, FaultKind kind = FaultKind::kOther)
+      : std::runtime_error(what), kind_(kind) {}
+  FaultKind kind() const { return kind_; }
+
+ private:
+  FaultKind kind_;
 };
 
 }  // namespace flashback::emulator

@@ -138,6 +138,7 @@ struct Machine::State {
   std::mutex mutex;
   ClusterPool clusters;
   Statistics statistics;
+  FaultKind fault_kind = FaultKind::kOther;
 };
 
 Machine::Machine(const MachineOptions& options) : state_(std::make_unique<State>()) {
@@ -177,11 +178,17 @@ Status Machine::launch(LoadedModule& module, const Launch& launch, const GlobalM
     state_->statistics.ctas += totals.ctas;
   } catch (const Fault& fault) {
     status = device_failure(fault.what());
+    state_->fault_kind = fault.kind();
   } catch (const std::bad_alloc&) {
     status = internal_failure(fmt::format("out of host memory while running {}", launch.entry));
   }
   if (const std::string text = printed.text(); options.print && !text.empty()) options.print(text);
   return status;
+}
+
+FaultKind Machine::fault_kind() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->fault_kind;
 }
 
 Statistics Machine::statistics() const {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "device/device.h"
+#include "emulator/machine/fault.h"
 #include "emulator/machine/global_memory.h"
 #include "emulator/machine/observer.h"
 
@@ -46,6 +47,7 @@ class Machine {
   // Entry, order, registers and memory of the launch as CUDA has them; `memory` is what it may touch beyond
   // the variables of its own module. Faults become Code::kDevice with their sentence.
   Status launch(LoadedModule& module, const Launch& launch, const GlobalMemory& memory);
+  FaultKind fault_kind() const;  // of the last launch that ended with Code::kDevice
   Statistics statistics() const;
 
  private:

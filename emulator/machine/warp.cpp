@@ -141,7 +141,7 @@ Warp::Progress Warp::run(std::uint32_t slice) {
     try {
       run_group<kObserved>(rest);
     } catch (const Misuse& misuse) {
-      fault(cta_->launch().program->code[pc_ - 1], misuse.what());
+      fault(cta_->launch().program->code[pc_ - 1], misuse.what(), misuse.kind());
     }
     if (stop_ == Stop::kDiverged) {
       moved = true;
@@ -180,8 +180,8 @@ Warp::Progress Warp::run(std::uint32_t slice) {
 template Warp::Progress Warp::run<false>(std::uint32_t);
 template Warp::Progress Warp::run<true>(std::uint32_t);
 
-void Warp::fault(const Step& step, const std::string& what) const {
-  throw Fault(what + cta_->where(index_, step));
+void Warp::fault(const Step& step, const std::string& what, FaultKind kind) const {
+  throw Fault(what + cta_->where(index_, step), kind);
 }
 
 }  // namespace flashback::emulator

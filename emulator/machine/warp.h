@@ -108,7 +108,8 @@ class Warp {
   WarpProducts products;
 
   // Throws a Fault whose sentence is `what` plus where: entry, CTA, warp, PTX line, opcode, CUDA source line.
-  [[noreturn]] void fault(const Step& step, const std::string& what) const;
+  [[noreturn]] void fault(const Step& step, const std::string& what,
+                          FaultKind kind = FaultKind::kOther) const;
 
   // ---- for the CTA
 

@@ -14,7 +14,8 @@ void each(LaneMask mask, F&& f) {
 
 [[noreturn]] void out_of_bounds(const Warp& warp, const Step& step, int lane, std::uint64_t address,
                                 std::uint32_t bytes, const std::string& rule) {
-  warp.fault(step, fmt::format("lane {} accesses {} bytes at {:#x}; {}", lane, bytes, address, rule));
+  warp.fault(step, fmt::format("lane {} accesses {} bytes at {:#x}; {}", lane, bytes, address, rule),
+             FaultKind::kIllegalAddress);
 }
 
 bool is_parameter(const Warp& warp, std::uint64_t address, std::size_t bytes) {
@@ -52,8 +53,10 @@ void check_alignment(const Warp& warp, const Step& step, const std::uint64_t* at
                      LaneMask mask) {
   each(mask, [&](int l) {
     if (at[l] % bytes == 0) return;
-    warp.fault(step, fmt::format("lane {} accesses {} bytes at {:#x}, which is not a multiple of {}", l,
-                                 bytes, at[l], bytes));
+    warp.fault(step,
+               fmt::format("lane {} accesses {} bytes at {:#x}, which is not a multiple of {}", l, bytes,
+                           at[l], bytes),
+               FaultKind::kMisalignedAddress);
   });
 }
 

@@ -259,8 +259,10 @@ void copy_elements(Warp& warp, const Step& step, LaneMask mask) {
     }
     cta.shared(copies.shared[l], copies.bytes, "cp.async");
     if (copies.from_bytes[l] != 0 && !cta.global_holds(copies.global[l], copies.from_bytes[l])) {
-      warp.fault(step, fmt::format("lane {} reads {} bytes at {:#x}; no allocation holds them", l,
-                                   copies.from_bytes[l], copies.global[l]));
+      warp.fault(step,
+                 fmt::format("lane {} reads {} bytes at {:#x}; no allocation holds them", l,
+                             copies.from_bytes[l], copies.global[l]),
+                 FaultKind::kIllegalAddress);
     }
   });
   copies.by.operation = announce(warp, step, mask, Operation::Kind::kCopy, copies.bytes);

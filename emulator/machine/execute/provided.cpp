@@ -124,8 +124,10 @@ void print(Warp& warp, const Step& step, LaneMask mask) {
 void assertion_failed(Warp& warp, const Step& step, LaneMask mask) {
   const int l = std::countr_zero(mask);
   const auto text = [&](Slot slot) { return text_at(warp, step, l, warp.lanes<std::uint64_t>(slot)[l]); };
-  warp.fault(step, fmt::format("lane {}: the assertion `{}` failed at {}:{}, in {}", l, text(step.a),
-                               text(step.b), warp.lanes<std::uint32_t>(step.c)[l], text(step.list[0])));
+  warp.fault(step,
+             fmt::format("lane {}: the assertion `{}` failed at {}:{}, in {}", l, text(step.a), text(step.b),
+                         warp.lanes<std::uint32_t>(step.c)[l], text(step.list[0])),
+             FaultKind::kAssertion);
 }
 
 template <Body body>

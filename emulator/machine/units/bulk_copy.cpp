@@ -15,7 +15,8 @@ namespace {
 
 void require_multiple(std::uint64_t value, std::uint64_t unit, const char* what) {
   if (value % unit != 0)
-    throw Misuse(fmt::format("{} is {:#x}, which is not a multiple of {}", what, value, unit));
+    throw Misuse(fmt::format("{} is {:#x}, which is not a multiple of {}", what, value, unit),
+                 FaultKind::kMisalignedAddress);
 }
 
 void check_bytes(Cta& cta, const Transfer& transfer) {
@@ -28,7 +29,8 @@ void check_bytes(Cta& cta, const Transfer& transfer) {
   require_multiple(transfer.global, 16, "its global address");
   if (!cta.global_holds(transfer.global, transfer.bytes)) {
     throw Misuse(fmt::format("a bulk copy of {} bytes at global address {:#x}; no allocation holds them",
-                             transfer.bytes, transfer.global));
+                             transfer.bytes, transfer.global),
+                 FaultKind::kIllegalAddress);
   }
 }
 

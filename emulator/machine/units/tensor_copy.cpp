@@ -48,7 +48,8 @@ class BoxCopy {
     if (row.inside != 0 && !cta_.global_holds(row.global, row.inside)) {
       throw Misuse(
           fmt::format("the tensor map reaches {} bytes at global address {:#x}; no allocation holds them",
-                      row.inside, row.global));
+                      row.inside, row.global),
+          FaultKind::kIllegalAddress);
     }
     if (cta_.observer() != nullptr) [[unlikely]]
       note(row);
@@ -133,12 +134,13 @@ class BoxCopy {
 void check_box(const Transfer& transfer) {
   const TensorMap& map = transfer.map;
   if (map.magic != TensorMap::kMagic) throw Misuse("what it takes for a tensor map is none");
-  if (transfer.kind == Transfer::Kind::kReduce && static_cast<ElementType>(map.type) != ElementType::kF32) {
-    throw Misuse("a reducing copy through a tensor map of 16-bit elements; fp32 is what this machine adds");
+  if (transfer.kind == Transfer::Kind::kReduce && map.type != MapType::kF32) {
+    throw Misuse("a reducing copy through a tensor map of other elements; fp32 is what this machine adds");
   }
   if (transfer.shared % 128 != 0) {
     throw Misuse(fmt::format("the shared address of the box is {:#x}, which is not a multiple of 128",
-                             transfer.shared));
+                             transfer.shared),
+                 FaultKind::kMisalignedAddress);
   }
   if (const std::int64_t bytes = std::int64_t{transfer.coordinates[0]} * map.element_bytes; bytes % 16 != 0) {
     throw Misuse(fmt::format(

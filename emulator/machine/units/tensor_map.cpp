@@ -8,8 +8,21 @@
 namespace flashback::emulator {
 namespace {
 
-std::uint32_t bytes_of(ElementType type) {
-  return type == ElementType::kF32 ? 4 : 2;
+std::uint32_t bytes_of(MapType type) {
+  constexpr std::uint8_t kBytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2};
+  return kBytes[static_cast<std::size_t>(type)];
+}
+
+MapType map_type(ElementType type) {
+  switch (type) {
+    case ElementType::kBf16:
+      return MapType::kBf16;
+    case ElementType::kF16:
+      return MapType::kF16;
+    case ElementType::kF32:
+      return MapType::kF32;
+  }
+  return MapType::kBf16;
 }
 
 // Width of the swizzle pattern, which the inner box extent must not exceed; 0 without swizzle.
@@ -29,42 +42,42 @@ std::uint32_t pattern_bytes(Swizzle swizzle) {
 
 }  // namespace
 
-Status encode_tensor_map(const TensorMapRequest& request, void* map) {
+Status encode_tensor_map(const TiledTensor& tensor, void* map) {
   if (reinterpret_cast<std::uintptr_t>(map) % 64 != 0) {
     return invalid(
         fmt::format("the tensor map is written to {}; its address must be a multiple of 64", fmt::ptr(map)));
   }
-  if (request.rank < 1 || request.rank > 5) {
-    return invalid(fmt::format("the tensor map has rank {}; 1 to 5 are accepted", request.rank));
+  if (tensor.rank < 1 || tensor.rank > 5) {
+    return invalid(fmt::format("the tensor map has rank {}; 1 to 5 are accepted", tensor.rank));
   }
-  if (request.base == 0 || request.base % 16 != 0) {
+  if (tensor.base == 0 || tensor.base % 16 != 0) {
     return invalid(fmt::format("the tensor starts at {:#x}; its address must be a multiple of 16 and not 0",
-                               request.base));
+                               tensor.base));
   }
-  const std::uint32_t element = bytes_of(request.type);
-  for (int i = 0; i < request.rank; ++i) {
-    if (request.dims[i] == 0 || request.dims[i] > std::uint64_t{1} << 32) {
+  const std::uint32_t element = bytes_of(tensor.type);
+  for (int i = 0; i < tensor.rank; ++i) {
+    if (tensor.dims[i] == 0 || tensor.dims[i] > std::uint64_t{1} << 32) {
       return invalid(
-          fmt::format("dimension {} of the tensor is {}; 1 to 2^32 are accepted", i, request.dims[i]));
+          fmt::format("dimension {} of the tensor is {}; 1 to 2^32 are accepted", i, tensor.dims[i]));
     }
-    if (request.box[i] == 0 || request.box[i] > 256) {
-      return invalid(fmt::format("extent {} of the box is {}; 1 to 256 are accepted", i, request.box[i]));
+    if (tensor.box[i] == 0 || tensor.box[i] > 256) {
+      return invalid(fmt::format("extent {} of the box is {}; 1 to 256 are accepted", i, tensor.box[i]));
     }
   }
-  for (int i = 0; i + 1 < request.rank; ++i) {
-    if (request.strides[i] % 16 != 0 || request.strides[i] >= std::uint64_t{1} << 40) {
+  for (int i = 0; i + 1 < tensor.rank; ++i) {
+    if (tensor.strides[i] % 16 != 0 || tensor.strides[i] >= std::uint64_t{1} << 40) {
       return invalid(
           fmt::format("the stride of dimension {} is {} bytes; it must be a multiple of 16 below 2^40", i + 1,
-                      request.strides[i]));
+                      tensor.strides[i]));
     }
   }
-  const std::uint32_t inner = request.box[0] * element;
+  const std::uint32_t inner = tensor.box[0] * element;
   if (inner % 16 != 0) {
     return invalid(
         fmt::format("the box is {} elements of {} bytes wide; its width in bytes must be a multiple of 16",
-                    request.box[0], element));
+                    tensor.box[0], element));
   }
-  if (const std::uint32_t pattern = pattern_bytes(request.swizzle); pattern != 0 && inner > pattern) {
+  if (const std::uint32_t pattern = pattern_bytes(tensor.swizzle); pattern != 0 && inner > pattern) {
     return invalid(fmt::format("the box is {} bytes wide; with a swizzle of {} bytes it may be {} at most",
                                inner, pattern, pattern));
   }
@@ -72,16 +85,28 @@ Status encode_tensor_map(const TensorMapRequest& request, void* map) {
   auto* out = new (map) TensorMap{};
   out->magic = TensorMap::kMagic;
   out->element_bytes = static_cast<std::uint8_t>(element);
-  out->type = static_cast<std::uint8_t>(request.type);
-  out->swizzle = static_cast<std::uint8_t>(request.swizzle);
-  out->rank = static_cast<std::uint8_t>(request.rank);
-  out->base = request.base;
-  std::copy_n(request.strides, 4, out->strides);
+  out->type = tensor.type;
+  out->swizzle = static_cast<std::uint8_t>(tensor.swizzle);
+  out->rank = static_cast<std::uint8_t>(tensor.rank);
+  out->base = tensor.base;
+  std::copy_n(tensor.strides, 4, out->strides);
   for (int i = 0; i < 5; ++i) {
-    out->dims[i] = i < request.rank ? request.dims[i] : 1;
-    out->box[i] = static_cast<std::uint16_t>(i < request.rank ? request.box[i] : 1);
+    out->dims[i] = i < tensor.rank ? tensor.dims[i] : 1;
+    out->box[i] = static_cast<std::uint16_t>(i < tensor.rank ? tensor.box[i] : 1);
   }
   return {};
+}
+
+Status encode_tensor_map(const TensorMapRequest& request, void* map) {
+  TiledTensor tensor;
+  tensor.base = request.base;
+  tensor.type = map_type(request.type);
+  tensor.swizzle = request.swizzle;
+  tensor.rank = request.rank;
+  std::copy_n(request.dims, 5, tensor.dims);
+  std::copy_n(request.strides, 4, tensor.strides);
+  std::copy_n(request.box, 5, tensor.box);
+  return encode_tensor_map(tensor, map);
 }
 
 }  // namespace flashback::emulator

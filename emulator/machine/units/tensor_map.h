@@ -7,12 +7,15 @@
 
 namespace flashback::emulator {
 
+// Types of elements, numbered as the driver does.
+enum class MapType : std::uint8_t { kU8, kU16, kU32, kS32, kU64, kS64, kF16, kF32, kF64, kBf16 };
+
 struct alignas(64) TensorMap {
   static constexpr std::uint32_t kMagic = 0x50414d54;
 
   std::uint32_t magic;
   std::uint8_t element_bytes;
-  std::uint8_t type;     // ElementType
+  MapType type;
   std::uint8_t swizzle;  // Swizzle
   std::uint8_t rank;
   // Kept free: programs that know of a defect of old drivers clear bit 21 of this word after encoding.
@@ -31,7 +34,19 @@ struct alignas(64) TensorMap {
 };
 static_assert(sizeof(TensorMap) == 128);
 
-// Writes the map of `request` to `map` (64-byte aligned), or says which rule it breaks.
+// TensorMapRequest with all types of elements.
+struct TiledTensor {
+  Address base = 0;
+  MapType type = MapType::kBf16;
+  Swizzle swizzle = Swizzle::k128;
+  int rank = 0;
+  std::uint64_t dims[5] = {};
+  std::uint64_t strides[4] = {};
+  std::uint32_t box[5] = {};
+};
+
+// Writes the map of `tensor` to `map` (64-byte aligned), or says which rule it breaks.
+Status encode_tensor_map(const TiledTensor& tensor, void* map);
 Status encode_tensor_map(const TensorMapRequest& request, void* map);
 
 }  // namespace flashback::emulator

@@ -189,9 +189,9 @@ TEST_P(Emulate, LosesTheContextByAFault) {
   const struct {
     const char *fault, *error, *place;
   } kCases[] = {
-      {"bounds", "cudaErrorLaunchFailure", "fault.cu:8"},
-      {"alignment", "cudaErrorLaunchFailure", "fault.cu:8"},
-      {"assertion", "cudaErrorLaunchFailure", "the assertion `value == 2` failed at "},
+      {"bounds", "cudaErrorIllegalAddress", "fault.cu:8"},
+      {"alignment", "cudaErrorMisalignedAddress", "fault.cu:8"},
+      {"assertion", "cudaErrorAssert", "the assertion `value == 2` failed at "},
       {"trap", "cudaErrorLaunchFailure", "the program trapped"},
   };
   for (const auto& [fault, error, place] : kCases) {

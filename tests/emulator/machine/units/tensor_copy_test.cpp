@@ -96,7 +96,7 @@ cp.async.bulk.wait_group 0;
 
 struct Box {
   const char* name;
-  ElementType type;
+  MapType type;
   Swizzle swizzle;
   int rank;
   std::uint64_t dims[5];
@@ -107,7 +107,10 @@ struct Box {
 class Boxes : public ::testing::TestWithParam<std::tuple<Box, Completion>> {
  protected:
   Boxes() : box_(std::get<0>(GetParam())), bench_(options()) {
-    element_ = box_.type == ElementType::kF32 ? 4 : 2;
+    element_ = box_.type == MapType::kU8    ? 1
+               : box_.type == MapType::kF32 ? 4
+               : box_.type == MapType::kF64 ? 8
+                                            : 2;
     request_.type = box_.type;
     request_.swizzle = box_.swizzle;
     request_.rank = box_.rank;
@@ -140,7 +143,7 @@ class Boxes : public ::testing::TestWithParam<std::tuple<Box, Completion>> {
   Parameters parameters(Address tensor, Address data) {
     Parameters p{};
     request_.base = tensor;
-    EXPECT_TRUE(bench_.workbench().encode(request_, &p.map).ok());
+    EXPECT_TRUE(encode_tensor_map(request_, &p.map).ok());
     p.data = data;
     std::copy_n(box_.at, 5, p.at);
     return p;
@@ -169,7 +172,7 @@ class Boxes : public ::testing::TestWithParam<std::tuple<Box, Completion>> {
 
   Box box_;
   PtxBench bench_;
-  TensorMapRequest request_;
+  TiledTensor request_;
   std::uint32_t element_, bytes_, mask_;
   std::uint64_t tensor_bytes_;
 };
@@ -210,7 +213,7 @@ TEST_P(Boxes, StoreLeavesWhatIsOutsideAlone) {
 TEST_P(Boxes, ReductionAddsFloats) {
   std::vector<float> data(bytes_ / 4), expected(tensor_bytes_ / 4, 1000);
   std::iota(data.begin(), data.end(), 1.0f);
-  if (box_.type == ElementType::kF32) {
+  if (box_.type == MapType::kF32) {
     each_element([&](std::uint32_t shared, std::int64_t offset) {
       if (offset >= 0) expected[static_cast<std::size_t>(offset) / 4] += data[shared / 4];
     });
@@ -222,7 +225,7 @@ TEST_P(Boxes, ReductionAddsFloats) {
                  {32, 1, 1}, {1, 1, 1}, bytes_);
   if (below_zero()) {
     EXPECT_FALSE(status.ok());
-  } else if (box_.type == ElementType::kF32) {
+  } else if (box_.type == MapType::kF32) {
     ASSERT_TRUE(status.ok()) << status.sentence();
     EXPECT_EQ(bench_.download<float>(tensor, tensor_bytes_ / 4), expected);
   } else {
@@ -232,23 +235,19 @@ TEST_P(Boxes, ReductionAddsFloats) {
 }
 
 const Box kBoxes[] = {
-    {"Line", ElementType::kF32, Swizzle::kNone, 1, {100}, {32}, {80}},
-    {"LineBefore", ElementType::kBf16, Swizzle::kNone, 1, {100}, {32}, {-8}},
-    {"Tile128", ElementType::kBf16, Swizzle::k128, 2, {64, 40}, {64, 16}, {0, 8}},
-    {"Tile128Edge", ElementType::kBf16, Swizzle::k128, 2, {64, 40}, {64, 16}, {0, 33}},
-    {"Tile64", ElementType::kBf16, Swizzle::k64, 2, {64, 40}, {32, 16}, {32, 8}},
-    {"Tile32", ElementType::kF16, Swizzle::k32, 2, {48, 40}, {16, 24}, {40, -3}},
-    {"Float128", ElementType::kF32, Swizzle::k128, 2, {72, 20}, {32, 8}, {64, 15}},
-    {"Float64", ElementType::kF32, Swizzle::k64, 3, {20, 9, 4}, {16, 4, 2}, {8, 7, 3}},
-    {"Heads", ElementType::kBf16, Swizzle::k128, 4, {64, 21, 3, 2}, {64, 16, 1, 1}, {0, 16, 2, 1}},
-    {"FiveDimensions",
-     ElementType::kF32,
-     Swizzle::kNone,
-     5,
-     {8, 3, 4, 3, 2},
-     {4, 2, 3, 2, 2},
-     {4, 1, 2, -1, 1}},
-    {"Elsewhere", ElementType::kF32, Swizzle::k32, 2, {16, 16}, {8, 4}, {16, 99}},
+    {"Line", MapType::kF32, Swizzle::kNone, 1, {100}, {32}, {80}},
+    {"LineBefore", MapType::kBf16, Swizzle::kNone, 1, {100}, {32}, {-8}},
+    {"Tile128", MapType::kBf16, Swizzle::k128, 2, {64, 40}, {64, 16}, {0, 8}},
+    {"Tile128Edge", MapType::kBf16, Swizzle::k128, 2, {64, 40}, {64, 16}, {0, 33}},
+    {"Tile64", MapType::kBf16, Swizzle::k64, 2, {64, 40}, {32, 16}, {32, 8}},
+    {"Tile32", MapType::kF16, Swizzle::k32, 2, {48, 40}, {16, 24}, {40, -3}},
+    {"Bytes128", MapType::kU8, Swizzle::k128, 2, {200, 12}, {128, 8}, {80, 6}},
+    {"Doubles64", MapType::kF64, Swizzle::k64, 2, {21, 12}, {8, 8}, {-2, -2}},
+    {"Float128", MapType::kF32, Swizzle::k128, 2, {72, 20}, {32, 8}, {64, 15}},
+    {"Float64", MapType::kF32, Swizzle::k64, 3, {20, 9, 4}, {16, 4, 2}, {8, 7, 3}},
+    {"Heads", MapType::kBf16, Swizzle::k128, 4, {64, 21, 3, 2}, {64, 16, 1, 1}, {0, 16, 2, 1}},
+    {"FiveDimensions", MapType::kF32, Swizzle::kNone, 5, {8, 3, 4, 3, 2}, {4, 2, 3, 2, 2}, {4, 1, 2, -1, 1}},
+    {"Elsewhere", MapType::kF32, Swizzle::k32, 2, {16, 16}, {8, 4}, {16, 99}},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, Boxes,
