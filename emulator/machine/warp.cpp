@@ -159,6 +159,8 @@ Warp::Progress Warp::run(std::uint32_t slice) {
         group.tried = true;
         polled = true;
         continue;
+      case Stop::kYields:
+        return Progress::kMoved;  // the other groups wait for this one where they would have met
       case Stop::kSliceEnded:
         group.tried = true;
         slice_ended = true;

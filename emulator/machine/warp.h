@@ -84,6 +84,8 @@ class Warp {
   const Wait& waited() const { return wait_; }
   // Lets other warps run after this instruction, which asked for something that has not happened yet.
   void poll() { stop_ = Stop::kPolled; }
+  // Lets other warps run after this instruction, which got what it waited for.
+  void yield() { stop_ = Stop::kYields; }
   // True when all live lanes of `lanes` execute this instruction together; else puts it off.
   bool gathers(LaneMask lanes) {
     if ((active_ & lanes & live_) == (lanes & live_)) return true;
@@ -133,7 +135,16 @@ class Warp {
   bool local_holds(std::uint64_t address, std::size_t bytes) const;
 
  private:
-  enum class Stop : std::uint8_t { kNone, kWaits, kPolled, kDiverged, kMerges, kExited, kSliceEnded };
+  enum class Stop : std::uint8_t {
+    kNone,
+    kWaits,
+    kPolled,
+    kYields,
+    kDiverged,
+    kMerges,
+    kExited,
+    kSliceEnded
+  };
 
   void diverge(std::uint32_t target, LaneMask taken);
   void merge_groups();

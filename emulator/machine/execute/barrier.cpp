@@ -257,6 +257,13 @@ LaneMask phases_done(Warp& warp, const Step& step, LaneMask mask, std::uint32_t*
   return phases_done<Width>(warp, step, mask, parity_of);
 }
 
+// Time passes on a GPU between two phases of an mbarrier; here a warp may issue work, find it done, and be
+// through the next phase before those that wait for the first have looked, whose parity then never comes. So
+// whoever gets a phase gives way. The random schedule does not: orders like this are what it is for.
+void give_way(Warp& warp) {
+  if (warp.cta().launch().schedule.completion != Completion::kRandom) warp.yield();
+}
+
 // try_wait may wait as long as it likes: it does so until at least one lane's phase is over.
 template <class Width, bool kIsParity>
 void try_wait(Warp& warp, const Step& step, LaneMask mask) {
@@ -269,6 +276,7 @@ void try_wait(Warp& warp, const Step& step, LaneMask mask) {
     return;
   }
   warp.set_predicate(step.d, done, mask);
+  give_way(warp);
 }
 
 template <class Width, bool kIsParity>
@@ -276,7 +284,11 @@ void test_wait(Warp& warp, const Step& step, LaneMask mask) {
   std::uint32_t parity;
   const LaneMask done = phases_done<Width, kIsParity>(warp, step, mask, &parity);
   warp.set_predicate(step.d, done, mask);
-  if (done == 0) warp.poll();
+  if (done == 0) {
+    warp.poll();
+  } else {
+    give_way(warp);
+  }
 }
 
 template <class Width>

@@ -236,6 +236,56 @@ TEST(Completion, LateLoadsShowAMissingWait) {
   EXPECT_EQ(word("", Completion::kLazy), 0xffffffffu);
 }
 
+// Warp 0 loads and never has to wait when copies take effect at once; the other warps wait for every phase
+// of the same mbarrier and have no say in when the next begins. On a GPU a load takes hundreds of cycles.
+TEST(Warps, GiveWayToThoseThatWaitForTheSamePhase) {
+  const std::string ptx = module_of(16, R"(
+.reg .b32 %m, %s, %t, %i, %parity, %v, %sum;
+.reg .b64 %from, %out, %at;
+.reg .pred %p, %loads;
+ld.param.u64 %from, [p];
+ld.param.u64 %out, [p+8];
+mov.u32 %m, dynamic;
+add.u32 %s, %m, 128;
+mov.u32 %t, %tid.x;
+setp.eq.u32 %loads, %t, 0;
+@%loads mbarrier.init.shared::cta.b64 [%m], 1;
+bar.sync 0;
+mov.u32 %i, 0;
+mov.u32 %sum, 0;
+NEXT:
+@!%loads bra WAIT;
+mbarrier.arrive.expect_tx.shared::cta.b64 _, [%m], 16;
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%s], [%from], 16, [%m];
+WAIT:
+and.b32 %parity, %i, 1;
+AGAIN:
+mbarrier.try_wait.parity.shared::cta.b64 %p, [%m], %parity;
+@!%p bra AGAIN;
+ld.shared.b32 %v, [%s];
+add.u32 %sum, %sum, %v;
+add.u64 %from, %from, 16;
+add.u32 %s, %s, 16;
+add.u32 %i, %i, 1;
+setp.lt.u32 %p, %i, 5;
+@%p bra NEXT;
+mul.wide.u32 %at, %t, 4;
+add.s64 %at, %at, %out;
+st.global.b32 [%at], %sum;
+)");
+  for (const Completion completion : {Completion::kEager, Completion::kLazy}) {
+    PtxBench bench(with(completion));
+    struct {
+      Address from, out;
+    } p{bench.upload(
+            std::vector<std::uint32_t>{1, 0, 0, 0, 20, 0, 0, 0, 300, 0, 0, 0, 4000, 0, 0, 0, 50000, 0, 0, 0}),
+        bench.upload(std::vector<std::uint32_t>(128))};
+    const Status status = bench.run(ptx, p, {128, 1, 1}, {1, 1, 1}, 256);
+    ASSERT_TRUE(status.ok()) << status.sentence();
+    EXPECT_EQ(bench.download<std::uint32_t>(p.out, 128), std::vector<std::uint32_t>(128, 54321));
+  }
+}
+
 // Registers move between warpgroups: 256 threads of 128, then 24 and 232; the second group waits for the
 // first.
 std::string registers(int first, int second, const char* directives = ".maxntid 256") {
