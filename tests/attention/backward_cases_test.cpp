@@ -23,17 +23,28 @@ void PrintTo(const Declared& declared, std::ostream* out) {
   *out << declared.name;
 }
 
-flashback_device* emulator(const std::string& arch) {
+// Where the cases are solved. The second program of this file, backward_cases_hardware_test, has a Hopper
+// GPU.
+#ifdef FLASHBACK_CASES_ON_GPU
+const std::string kDevices[] = {"gpu"};
+#else
+const std::string kDevices[] = {"sm100", "sm90"};
+#endif
+
+// Null where there is no GPU.
+flashback_device* device_named(const std::string& name) {
   static std::map<std::string, flashback_device*> devices;
-  flashback_device*& device = devices[arch];
-  if (!device) {
-    flashback_message message;
-    check(flashback_device_emulator(arch.c_str(), 0, &device, &message), message);
+  const auto [found, missing] = devices.try_emplace(name, nullptr);
+  flashback_device*& device = found->second;
+  if (!missing) return device;
+  flashback_message message;
+  if (name == "gpu") {
+    flashback_device_cuda(0, &device, &message);
+  } else {
+    check(flashback_device_emulator(name.c_str(), 0, &device, &message), message);
   }
   return device;
 }
-
-const std::string kArchs[] = {"sm100", "sm90"};
 
 constexpr Mask kLocal = {1024, 0};
 
@@ -246,14 +257,19 @@ std::vector<Declared> sweep() {
   return all;
 }
 
-// On either architecture.
-class OnEmulator : public testing::TestWithParam<std::string> {
+class OnDevice : public testing::TestWithParam<std::string> {
  protected:
-  static flashback_device* device() { return emulator(GetParam()); }
+  void SetUp() override {
+    if (!device()) GTEST_SKIP() << "no Hopper GPU";
+  }
+  static flashback_device* device() { return device_named(GetParam()); }
 };
 class Declaration : public testing::TestWithParam<std::tuple<std::string, Declared>> {
  protected:
-  static flashback_device* device() { return emulator(std::get<0>(GetParam())); }
+  void SetUp() override {
+    if (!device()) GTEST_SKIP() << "no Hopper GPU";
+  }
+  static flashback_device* device() { return device_named(std::get<0>(GetParam())); }
   static const Case& declared() { return std::get<1>(GetParam()).c; }
 
   static void expect_solved() {
@@ -281,15 +297,18 @@ TEST_P(Sweep, IsSolved) {
   expect_solved();
 }
 
-// On both architectures, as far as they have kernels: Hopper's has no variants and takes up to 64 channels.
-std::vector<std::tuple<std::string, Declared>> on_both(const std::vector<Declared>& cases) {
+// On every device, as far as it has kernels: Hopper's has no variants and takes up to 64 channels.
+std::vector<std::tuple<std::string, Declared>> on_all(const std::vector<Declared>& cases) {
   std::vector<std::tuple<std::string, Declared>> all;
-  for (const Declared& declared : cases) all.emplace_back("sm100", declared);
-  for (Declared declared : cases) {
-    if (declared.c.shape.head_dim > 64) continue;
-    declared.c.tensor_memory = TensorMemory::kSplit;
-    declared.c.signal = Signal::kWarp;
-    all.emplace_back("sm90", declared);
+  for (const std::string& device : kDevices) {
+    for (Declared declared : cases) {
+      if (device != "sm100") {
+        if (declared.c.shape.head_dim > 64) continue;
+        declared.c.tensor_memory = TensorMemory::kSplit;
+        declared.c.signal = Signal::kWarp;
+      }
+      all.emplace_back(device, declared);
+    }
   }
   return all;
 }
@@ -297,11 +316,11 @@ std::vector<std::tuple<std::string, Declared>> on_both(const std::vector<Declare
 std::string title(const testing::TestParamInfo<std::tuple<std::string, Declared>>& info) {
   return std::get<0>(info.param) + "_" + std::get<1>(info.param).name;
 }
-INSTANTIATE_TEST_SUITE_P(Cases, OnEmulator, testing::ValuesIn(kArchs),
+INSTANTIATE_TEST_SUITE_P(Cases, OnDevice, testing::ValuesIn(kDevices),
                          [](const auto& info) { return info.param; });
-INSTANTIATE_TEST_SUITE_P(Cases, Reports, testing::ValuesIn(on_both(reports())), title);
-INSTANTIATE_TEST_SUITE_P(Cases, Lengths, testing::ValuesIn(on_both(lengths())), title);
-INSTANTIATE_TEST_SUITE_P(Cases, Sweep, testing::ValuesIn(on_both(sweep())), title);
+INSTANTIATE_TEST_SUITE_P(Cases, Reports, testing::ValuesIn(on_all(reports())), title);
+INSTANTIATE_TEST_SUITE_P(Cases, Lengths, testing::ValuesIn(on_all(lengths())), title);
+INSTANTIATE_TEST_SUITE_P(Cases, Sweep, testing::ValuesIn(on_all(sweep())), title);
 
 TEST(Cases, AreThe124OfTheSweep) {
   EXPECT_EQ(sweep().size(), 124u);
@@ -315,7 +334,7 @@ void expect_finite(const Gradients& got) {
 
 // A9: the recomputed score exceeds lse by rounding, by units where scores are 1e8. No weight exceeds 1, and
 // so no row of dV the sum of the rows of dO.
-TEST_P(OnEmulator, A9_ScoresOf100Million) {
+TEST_P(OnDevice, A9_ScoresOf100Million) {
   for (const float factor : {1e3f, 1e4f, 3e4f}) {
     SCOPED_TRACE(factor);
     const Case c = dense({1, 2, 2, 8, 8, 64});
@@ -339,7 +358,7 @@ TEST_P(OnEmulator, A9_ScoresOf100Million) {
 }
 
 // A10: no score is too low to be the highest of its row.
-TEST_P(OnEmulator, A10_EveryScoreBelowMinus30000) {
+TEST_P(OnDevice, A10_EveryScoreBelowMinus30000) {
   const Case c = dense({1, 1, 1, 64, 130, 64});
   Question16 question = question_of(c, 10);
   for (std::size_t i = 0; i < question.inputs.q.size(); ++i) question.inputs.q[i] = i % 64 == 0 ? 448 : 0;
@@ -353,7 +372,7 @@ TEST_P(OnEmulator, A10_EveryScoreBelowMinus30000) {
 }
 
 // B2: a row whose lse from outside says that it sees no key adds nothing, under a mask that knows better.
-TEST_P(OnEmulator, B2_LseFromOutsideMayBeInfinite) {
+TEST_P(OnDevice, B2_LseFromOutsideMayBeInfinite) {
   const Case c = dense({1, 1, 1, 100, 150, 64}), fewer = dense({1, 1, 1, 70, 150, 64});
   const Question16 question = question_of(c, 11);
   Question16 without = question;
@@ -377,7 +396,7 @@ TEST_P(OnEmulator, B2_LseFromOutsideMayBeInfinite) {
 }
 
 // A NaN in keys that no query sees, or in queries that see no key, does not leak.
-TEST_P(OnEmulator, NaNOutOfSightStaysThere) {
+TEST_P(OnDevice, NaNOutOfSightStaysThere) {
   Case c = with(dense({1, 2, 2, 50, 300, 64}), Mask{10, 0});
   Question16 question = question_of(c, 12);
   for (int i = 0; i < 240 * 2 * 64; ++i) question.inputs.k[i] = question.inputs.v[i] = NAN;
@@ -389,7 +408,7 @@ TEST_P(OnEmulator, NaNOutOfSightStaysThere) {
 }
 
 // Ring attention: each part of the keys with the lse and out of all of them; the parts' dQ add up.
-TEST_P(OnEmulator, PartsOfTheKeysAddUp) {
+TEST_P(OnDevice, PartsOfTheKeysAddUp) {
   const Case whole = dense({1, 2, 1, 130, 300, 64});
   const Question16 question = question_of(whole, 14);
   Gradients sum;
@@ -414,7 +433,7 @@ TEST_P(OnEmulator, PartsOfTheKeysAddUp) {
 }
 
 // A sequence's bits do not depend on what it is packed with.
-TEST_P(OnEmulator, BitsDependOnNoNeighbour) {
+TEST_P(OnDevice, BitsDependOnNoNeighbour) {
   Case pair = with(packed({1, 4, 2, 1, 1, 64}, {200, 150}, {300, 170}), Mask::kCausal);
   pair.deterministic = true;
   const Question16 question = question_of(pair, 15);
