@@ -1,4 +1,4 @@
-// `flashback`: runs, plans, lists and times the library's kernels. Exit codes: failure.h.
+// `flashback`: runs, checks, plans, lists and times the library's kernels. Exit codes: failure.h.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -19,7 +19,7 @@ constexpr const char* kExamples = R"(Examples:
   flashback bench --suite emulator
   flashback emulate ./a_cuda_program
 
-Exit codes: 0 right, 1 a gradient is wrong, 2 usage or not supported, 3 internal.)";
+Exit codes: 0 right, 1 a gradient is wrong or a check finds something, 2 usage or not supported, 3 internal.)";
 
 void complain(const std::string& sentence) {
   const bool ended = !sentence.empty() && (sentence.back() == '.' || sentence.back() == '\n');
@@ -58,6 +58,7 @@ ExitCode run_command(int argc, char** argv) {
   add_trace(flashback, &chosen);
   add_bench(flashback, &chosen);
   add_emulate(flashback, &chosen);
+  add_check(flashback, &chosen);
   try {
     flashback.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

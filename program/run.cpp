@@ -7,6 +7,7 @@
 
 #include "attention/launch.h"
 #include "program/arguments.h"
+#include "program/generated_inputs.h"
 #include "program/judged_run.h"
 #include "program/progress.h"
 #include "program/run_report.h"
@@ -171,28 +172,6 @@ void write_output(SafetensorsWriter& writer, const Problem& problem, const Judge
   require(writer.commit(tensors));
 }
 
-// Packed sequences have the values of one batch.
-void make_values(const Options& options, Request* request) {
-  const Problem& problem = request->problem;
-  reference::Inputs& tensors = request->inputs.tensors;
-  Shape q = problem.shape, k = problem.shape;
-  if (problem.q_sequences.packed()) q.batch = 1;
-  if (problem.k_sequences.packed()) k.batch = 1;
-  const auto values = [&](const Shape& shape) {
-    return reference::make_inputs(request->data, shape, problem.dtype, effective_scale(problem),
-                                  request->seed);
-  };
-  tensors = values(q);
-  if (k.batch != q.batch) {
-    reference::Inputs of_k = values(k);
-    tensors.k = std::move(of_k.k);
-    tensors.v = std::move(of_k.v);
-  }
-  if (options.problem.dlse())
-    tensors.dlse = reference::make_dlse(q.batch * q.seqlen_q * q.heads, request->seed);
-  if (options.problem.sink()) tensors.sink = reference::make_sink(q.heads, request->seed);
-}
-
 ExitCode run_backward(const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   Request request = understand(options);
@@ -207,7 +186,7 @@ ExitCode run_backward(const Options& options) {
   if (options.output) require(writer.open(*options.output));
 
   if (!options.input) {
-    make_values(options, &request);
+    request.inputs = generate_inputs(options.problem, problem, request.data, request.seed);
   }
   Progress progress(2 + request.variants.size());
   const auto step = [&](const std::string& what) { progress.step(what); };

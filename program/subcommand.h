@@ -16,5 +16,6 @@ void add_list(CLI::App& flashback, Action* chosen);
 void add_trace(CLI::App& flashback, Action* chosen);
 void add_bench(CLI::App& flashback, Action* chosen);
 void add_emulate(CLI::App& flashback, Action* chosen);
+void add_check(CLI::App& flashback, Action* chosen);
 
 }  // namespace flashback::program

@@ -15,8 +15,8 @@ using Usage = Command;
 
 TEST_F(Usage, HelpAndVersionAreRight) {
   EXPECT_EQ(run("--version").out, "flashback 0.1\n");
-  for (const char* command :
-       {"", "run", "run backward", "plan", "plan backward", "list", "trace", "trace backward", "bench"}) {
+  for (const char* command : {"", "run", "run backward", "plan", "plan backward", "list", "trace",
+                              "trace backward", "bench", "check"}) {
     const Outcome help = run(std::string(command) + " --help");
     EXPECT_EQ(help.code, 0) << command;
     EXPECT_EQ(help.err, "") << command;
@@ -26,10 +26,11 @@ TEST_F(Usage, HelpAndVersionAreRight) {
 
 TEST_F(Usage, SubcommandsAreNamed) {
   expect_refused(
-      "", "flashback stands alone; it must be followed by one of run, plan, list, trace, bench, emulate");
-  expect_refused(
-      "fly",
-      "flashback is followed by fly; it must be followed by one of run, plan, list, trace, bench, emulate");
+      "",
+      "flashback stands alone; it must be followed by one of run, plan, list, trace, bench, emulate, check");
+  expect_refused("fly",
+                 "flashback is followed by fly; it must be followed by one of run, plan, list, trace, bench, "
+                 "emulate, check");
   expect_refused("run", "flashback run stands alone; it must be followed by one of backward");
   expect_refused("run forward",
                  "flashback run is followed by forward; it must be followed by one of backward");

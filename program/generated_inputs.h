@@ -1,0 +1,13 @@
+// Values for a problem, made from a seed.
+#pragma once
+
+#include "program/problem_options.h"
+#include "program/run_inputs.h"
+
+namespace flashback::program {
+
+// For `problem`, which `options` say; packed sequences have the values of one batch.
+RunInputs generate_inputs(const ProblemOptions& options, const Problem& problem, reference::Data data,
+                          std::uint64_t seed);
+
+}  // namespace flashback::program
