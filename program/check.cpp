@@ -138,12 +138,7 @@ void check_backward(const Options& options, const std::vector<NamedSchedule>& sc
     Plan plan;
     require(make_plan(arch, in_variant(problem, variant), &plan));
   }
-  using reference::Data;
-  const Data data =
-      options.data
-          ? parse_choice("--data", *options.data,
-                         {Data::kNormal, Data::kLow, Data::kHigh, Data::kEqual, Data::kZero, Data::kHeavy})
-          : Data::kNormal;
+  const auto data = options.data ? parse_data(*options.data) : reference::Data::kNormal;
   const auto seed =
       static_cast<std::uint64_t>(options.seed ? parse_whole("--seed", *options.seed, 0, INT64_MAX) : 0);
   RunInputs inputs = generate_inputs(options.problem, problem, data, seed);

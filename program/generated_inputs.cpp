@@ -1,6 +1,14 @@
 #include "program/generated_inputs.h"
 
+#include "program/arguments.h"
+
 namespace flashback::program {
+
+reference::Data parse_data(const std::string& word) {
+  using reference::Data;
+  return parse_choice("--data", word,
+                      {Data::kNormal, Data::kLow, Data::kHigh, Data::kEqual, Data::kZero, Data::kHeavy});
+}
 
 RunInputs generate_inputs(const ProblemOptions& options, const Problem& problem, reference::Data data,
                           std::uint64_t seed) {

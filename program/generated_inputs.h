@@ -1,5 +1,9 @@
+// The value of --data.
+reference::Data parse_data(const std::string& word);
 // Values for a problem, made from a seed.
 #pragma once
+
+#include <string>
 
 #include "program/problem_options.h"
 #include "program/run_inputs.h"

@@ -71,11 +71,7 @@ Request understand(const Options& options) {
         "--output is {} and --variants names {}; gradients of one variant can be written, so name one",
         *options.output, request.variants.size()));
   }
-  if (options.data) {
-    request.data =
-        parse_choice("--data", *options.data,
-                     {Data::kNormal, Data::kLow, Data::kHigh, Data::kEqual, Data::kZero, Data::kHeavy});
-  }
+  if (options.data) request.data = parse_data(*options.data);
   if (options.seed) request.seed = std::uint64_t(parse_whole("--seed", *options.seed, 0, INT64_MAX));
   if (options.threads) request.threads = int(parse_whole("--threads", *options.threads, 1, 1024));
   request.cuda = parse_device(options.device);

@@ -33,9 +33,19 @@ std::string lanes_words(Agent first, LaneMask lanes) {
 }
 
 std::string operation_words(const OperationState& operation) {
-  const char* names[] = {"a bulk load",  "a bulk store",  "a bulk reduction", "a cp.async",
-                         "an arrival",   "a tcgen05.mma", "a tcgen05.commit", "a wgmma.mma_async",
-                         "a tcgen05.ld", "a tcgen05.st"};
+  const char* names[] = {"a bulk load",
+                         "a bulk store",
+                         "a bulk reduction",
+                         "a cp.async",
+                         "an arrival",
+                         "a tcgen05.mma",
+                         "a tcgen05.commit",
+                         "a wgmma.mma_async",
+                         "a tcgen05.ld",
+                         "a tcgen05.st",
+                         "a copy to a peer CTA",
+                         "a store to a peer CTA",
+                         "a clusterlaunchcontrol.try_cancel"};
   return fmt::format("{} of warp {}", names[static_cast<int>(operation.kind)], operation.first / 32);
 }
 
