@@ -1,5 +1,3 @@
-// The value of --data.
-reference::Data parse_data(const std::string& word);
 // Values for a problem, made from a seed.
 #pragma once
 
@@ -9,6 +7,9 @@ reference::Data parse_data(const std::string& word);
 #include "program/run_inputs.h"
 
 namespace flashback::program {
+
+// The value of --data.
+reference::Data parse_data(const std::string& word);
 
 // For `problem`, which `options` say; packed sequences have the values of one batch.
 RunInputs generate_inputs(const ProblemOptions& options, const Problem& problem, reference::Data data,
