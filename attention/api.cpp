@@ -76,14 +76,44 @@ std::optional<Arch> arch_named(std::string_view word) {
 }
 
 // Reads the struct and makes the plan that `make` makes of it.
-template <typename Make>
-Status plan_of(flashback_device* device, const flashback_backward_arguments* arguments, Make make,
-               Plan* plan) {
+template <typename Arguments, typename Make>
+Status plan_of(flashback_device* device, const Arguments* arguments, Make make, Plan* plan) {
   if (Status s = given(device, "device"); !s.ok()) return s;
   if (Status s = given(arguments, "arguments"); !s.ok()) return s;
   Problem problem;
   if (Status s = problem_from(*arguments, &problem); !s.ok()) return s;
   return make(Target(*device->workbench), problem, plan);
+}
+
+// The three functions of a pass.
+template <typename Arguments>
+flashback_status workspace(flashback_device* device, const Arguments* arguments, size_t* bytes,
+                           flashback_message* message) {
+  return report(message, [&] {
+    Status s = given(bytes, "bytes");
+    Plan plan;
+    if (s.ok()) s = plan_of(device, arguments, make_plan, &plan);
+    if (s.ok()) *bytes = plan.workspace.bytes;
+    return s;
+  });
+}
+
+template <typename Arguments>
+flashback_status can_run(flashback_device* device, const Arguments* arguments, flashback_message* message) {
+  return report(message, [&] {
+    Plan plan;
+    return plan_of(device, arguments, make_bound_plan, &plan);
+  });
+}
+
+template <typename Arguments>
+flashback_status run(flashback_device* device, const Arguments* arguments, flashback_message* message) {
+  return report(message, [&] {
+    Plan plan;
+    Status s = plan_of(device, arguments, make_bound_plan, &plan);
+    if (s.ok()) s = enqueue(*device->workbench, plan, arguments->stream);
+    return s;
+  });
 }
 
 }  // namespace
@@ -168,30 +198,33 @@ flashback_status flashback_wait(flashback_device* device, void* stream, flashbac
 flashback_status flashback_backward_workspace(flashback_device* device,
                                               const flashback_backward_arguments* arguments, size_t* bytes,
                                               flashback_message* message) {
-  return report(message, [&] {
-    Status s = given(bytes, "bytes");
-    Plan plan;
-    if (s.ok()) s = plan_of(device, arguments, make_plan, &plan);
-    if (s.ok()) *bytes = plan.workspace.bytes;
-    return s;
-  });
+  return workspace(device, arguments, bytes, message);
 }
 
 flashback_status flashback_backward_can_run(flashback_device* device,
                                             const flashback_backward_arguments* arguments,
                                             flashback_message* message) {
-  return report(message, [&] {
-    Plan plan;
-    return plan_of(device, arguments, make_bound_plan, &plan);
-  });
+  return can_run(device, arguments, message);
 }
 
 flashback_status flashback_backward(flashback_device* device, const flashback_backward_arguments* arguments,
                                     flashback_message* message) {
-  return report(message, [&] {
-    Plan plan;
-    Status s = plan_of(device, arguments, make_bound_plan, &plan);
-    if (s.ok()) s = enqueue(*device->workbench, plan, arguments->stream);
-    return s;
-  });
+  return run(device, arguments, message);
+}
+
+flashback_status flashback_forward_workspace(flashback_device* device,
+                                             const flashback_forward_arguments* arguments, size_t* bytes,
+                                             flashback_message* message) {
+  return workspace(device, arguments, bytes, message);
+}
+
+flashback_status flashback_forward_can_run(flashback_device* device,
+                                           const flashback_forward_arguments* arguments,
+                                           flashback_message* message) {
+  return can_run(device, arguments, message);
+}
+
+flashback_status flashback_forward(flashback_device* device, const flashback_forward_arguments* arguments,
+                                   flashback_message* message) {
+  return run(device, arguments, message);
 }

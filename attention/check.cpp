@@ -67,8 +67,8 @@ std::int64_t nearest_divisor(std::int64_t heads, std::int64_t wanted) {
 Status features(const Problem& p, const Kernel& kernel) {
   const Features& has = kernel.features;
   const auto refused = [&](const std::string& argument, const std::string& accepted) {
-    return unsupported(fmt::format("{}; no backward kernel for {} takes it yet; accepted: {}", argument,
-                                   name(kernel.arch), accepted));
+    return unsupported(fmt::format("{}; no {} kernel for {} takes it yet; accepted: {}", argument,
+                                   name(kernel.direction), name(kernel.arch), accepted));
   };
   if (p.shape.heads != p.shape.kv_heads && !has.grouped_queries) {
     return refused(fmt::format("kv_heads is {}", p.shape.kv_heads),
@@ -102,15 +102,22 @@ Status key_heads(std::int64_t heads, std::int64_t kv_heads) {
                              kv_heads, heads, nearest_divisor(heads, kv_heads)));
 }
 
-// A Hopper kernel numbers its tiles of keys of all heads in 31 bits, and asks for a few more than there are.
-Status tickets(const Problem& p) {
+// A Hopper kernel numbers the tiles that it works on of all heads in 31 bits, and asks for a few more than
+// there are: of queries in the forward pass, of keys in the backward pass.
+Status tickets(const Problem& p, const Kernel& kernel) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max() - 4096;
-  const std::int64_t tiles = padded_tiles(p.shape.seqlen_k, p.shape.batch, p.k_sequences, 128);
-  if (tiles <= kMost / p.shape.kv_heads) return {};
-  return unsupported(
-      fmt::format("batch {} with kv_heads {} and seqlen_k {} makes more than {} tiles of 128 keys, which "
-                  "the kernel for sm90 cannot number; split the call",
-                  p.shape.batch, p.shape.kv_heads, p.shape.seqlen_k, kMost));
+  const Shape& s = p.shape;
+  const bool forward = p.direction == Direction::kForward;
+  const int tile = forward ? kernel.tile_q : kernel.tile_k;
+  const std::int64_t tiles = forward ? padded_tiles(s.seqlen_q, s.batch, p.q_sequences, tile)
+                                     : padded_tiles(s.seqlen_k, s.batch, p.k_sequences, tile);
+  if (tiles <= kMost / (forward ? s.heads : s.kv_heads)) return {};
+  return unsupported(fmt::format(
+      "batch {} with {} and {} makes more than {} tiles of {} {}, which the kernel for sm90 "
+      "cannot number; split the call",
+      s.batch, forward ? fmt::format("heads {}", s.heads) : fmt::format("kv_heads {}", s.kv_heads),
+      forward ? fmt::format("seqlen_q {}", s.seqlen_q) : fmt::format("seqlen_k {}", s.seqlen_k), kMost, tile,
+      forward ? "queries" : "keys"));
 }
 
 // Tiles of all sequences of one side are the CTAs of a grid's x, and in deterministic mode a counter runs
@@ -153,8 +160,10 @@ Status workspace_size(const Problem& p) {
 // Narrows the rows of the kernel table field by field; the first field that leaves none is the one to name.
 class Candidates {
  public:
-  Candidates() {
-    for (const Kernel& kernel : kernel_table()) rows_.push_back(&kernel);
+  explicit Candidates(Direction direction) : direction_(direction) {
+    for (const Kernel& kernel : kernel_table()) {
+      if (kernel.direction == direction) rows_.push_back(&kernel);
+    }
   }
 
   Status narrow_arch(Arch arch) {
@@ -212,20 +221,21 @@ class Candidates {
         accepted += fmt::format("{}{}", accepted.empty() ? "" : ", ", offered[i]);
     }
     if (accepted.empty()) accepted = "none in this build";
-    return unsupported(fmt::format("{} is {}; no backward kernel {}takes it yet; accepted: {}", argument,
-                                   wanted, where_, accepted));
+    return unsupported(fmt::format("{} is {}; no {} kernel {}takes it yet; accepted: {}", argument, wanted,
+                                   name(direction_), where_, accepted));
   }
 
+  Direction direction_;
   std::string where_;
   std::vector<const Kernel*> rows_;
 };
 
 // The kernel that answers, or the first field of the problem that no kernel takes.
 Status compiled(const Problem& problem, Arch arch, const Kernel** kernel) {
-  *kernel = find_kernel(arch, Direction::kBackward, problem);
+  *kernel = find_kernel(arch, problem);
   if (*kernel) return {};
   const auto word = [](auto value) { return name(value); };
-  Candidates candidates;
+  Candidates candidates(problem.direction);
   Status s = candidates.narrow_arch(arch);
   if (s.ok()) s = candidates.narrow_head_dim(problem.shape.head_dim);
   if (s.ok()) s = candidates.narrow("dtype", &Kernel::dtype, problem.dtype, word);
@@ -282,7 +292,8 @@ Status reach(const char* tensor, Address data, std::span<const Axis> axes, std::
 
 // Of a tensor that is written: no two of its elements share an address. Sorted by stride, each axis must step
 // over all that the smaller ones cover.
-Status disjoint(const char* tensor, std::array<Axis, 3> axes, std::int64_t channels) {
+template <std::size_t n>
+Status disjoint(const char* tensor, std::array<Axis, n> axes, std::int64_t channels) {
   std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.stride < b.stride; });
   std::int64_t covered = channels;
   for (const Axis& axis : axes) {
@@ -326,7 +337,7 @@ Status tensor_argument(const char* argument, const Tensor& tensor, const Extents
   return s;
 }
 
-Status lse_argument(const char* argument, const LseTensor& lse, const Extents& size) {
+Status lse_argument(const char* argument, const LseTensor& lse, const Extents& size, Access access) {
   if (size.empty()) return {};
   const std::array<Axis, 2> axes = {
       {{"batch_stride", size.batch, lse.batch_stride}, {"head_stride", size.heads, lse.head_stride}}};
@@ -335,6 +346,7 @@ Status lse_argument(const char* argument, const LseTensor& lse, const Extents& s
     if (s.ok()) s = stride(argument, axis, 1);
   }
   if (s.ok()) s = reach(argument, lse.data, axes, 4);
+  if (s.ok() && access == Access::kWritten) s = disjoint(argument, axes, size.rows);
   return s;
 }
 
@@ -343,14 +355,12 @@ Status numbers(const char* argument, Address data) {
   return data == 0 ? Status() : address(argument, "", data, 4);
 }
 
-Status sink_arguments(const Tensors& t) {
+Status sink_gradient(const Tensors& t) {
   if (t.sink != 0 && t.dsink == 0)
     return invalid("dsink is null; it must point to device memory, because sink is given");
   if (t.sink == 0 && t.dsink != 0)
     return invalid("dsink is given, but sink is null; accepted: both, or neither");
-  Status s = numbers("sink", t.sink);
-  if (s.ok()) s = numbers("dsink", t.dsink);
-  return s;
+  return numbers("dsink", t.dsink);
 }
 
 // The tensor map of a ragged tensor starts all its rows before the tensor: at an address that there is.
@@ -367,24 +377,72 @@ Status room_before(const char* argument, const Tensor& tensor, const Extents& si
       argument, tensor.row_stride, size.rows, tensor.data));
 }
 
-// An output that starts where another tensor starts; interleaved tensors (a packed qkv) share a range, never
-// a start.
-Status separate(const Tensors& t) {
-  const std::pair<const char*, Address> starts[] = {
-      {"dq.data", t.dq.data},   {"dk.data", t.dk.data},     {"dv.data", t.dv.data},
-      {"dsink", t.dsink},       {"q.data", t.q.data},       {"k.data", t.k.data},
-      {"v.data", t.v.data},     {"out.data", t.out.data},   {"dout.data", t.dout.data},
-      {"lse.data", t.lse.data}, {"dlse.data", t.dlse.data}, {"sink", t.sink},
-  };
-  constexpr std::size_t kOutputs = 4;
-  for (std::size_t i = 0; i < kOutputs; ++i) {
-    for (std::size_t j = i + 1; j < std::size(starts); ++j) {
-      if (starts[i].second != starts[j].second || starts[i].second == 0) continue;
+// An output, one of the first starts, that starts where another tensor does; interleaved tensors (a packed
+// qkv) share a range, never a start.
+struct Start {
+  const char* argument;
+  Address address;
+};
+template <std::size_t n>
+Status separate(std::size_t outputs, const Start (&starts)[n]) {
+  for (std::size_t i = 0; i < outputs; ++i) {
+    for (std::size_t j = i + 1; j < n; ++j) {
+      if (starts[i].address != starts[j].address || starts[i].address == 0) continue;
       return invalid(fmt::format("{} and {} are both {:#x}; an output needs memory of its own",
-                                 starts[i].first, starts[j].first, starts[i].second));
+                                 starts[i].argument, starts[j].argument, starts[i].address));
     }
   }
   return {};
+}
+
+struct BothExtents {
+  Extents q, k;
+};
+
+Status forward_tensors(const Problem& problem, const BothExtents& size) {
+  const Tensors& t = problem.tensors;
+  Status s = tensor_argument("out", t.out, size.q, 2, Access::kWritten);
+  if (s.ok() && t.lse.data != 0) s = lse_argument("lse", t.lse, size.q, Access::kWritten);
+  if (s.ok()) {
+    s = separate(2, {{"out.data", t.out.data},
+                     {"lse.data", t.lse.data},
+                     {"q.data", t.q.data},
+                     {"k.data", t.k.data},
+                     {"v.data", t.v.data},
+                     {"sink", t.sink}});
+  }
+  return s;
+}
+
+Status backward_tensors(const Problem& problem, const BothExtents& size) {
+  const Tensors& t = problem.tensors;
+  const int gradient_bytes = problem.fp32_gradients ? 4 : 2;
+  Status s = tensor_argument("out", t.out, size.q, 2, Access::kRead);
+  if (s.ok()) s = tensor_argument("dout", t.dout, size.q, 2, Access::kRead);
+  if (s.ok()) s = lse_argument("lse", t.lse, size.q, Access::kRead);
+  if (s.ok() && t.dlse.data != 0) s = lse_argument("dlse", t.dlse, size.q, Access::kRead);
+  if (s.ok()) s = tensor_argument("dq", t.dq, size.q, gradient_bytes, Access::kWritten);
+  if (s.ok()) s = tensor_argument("dk", t.dk, size.k, gradient_bytes, Access::kWritten);
+  if (s.ok()) s = tensor_argument("dv", t.dv, size.k, gradient_bytes, Access::kWritten);
+  if (s.ok()) s = room_before("dout", t.dout, size.q, problem.q_sequences);
+  if (s.ok() && !problem.fp32_gradients) s = room_before("dk", t.dk, size.k, problem.k_sequences);
+  if (s.ok() && !problem.fp32_gradients) s = room_before("dv", t.dv, size.k, problem.k_sequences);
+  if (s.ok()) s = sink_gradient(t);
+  if (s.ok()) {
+    s = separate(4, {{"dq.data", t.dq.data},
+                     {"dk.data", t.dk.data},
+                     {"dv.data", t.dv.data},
+                     {"dsink", t.dsink},
+                     {"q.data", t.q.data},
+                     {"k.data", t.k.data},
+                     {"v.data", t.v.data},
+                     {"out.data", t.out.data},
+                     {"dout.data", t.dout.data},
+                     {"lse.data", t.lse.data},
+                     {"dlse.data", t.dlse.data},
+                     {"sink", t.sink}});
+  }
+  return s;
 }
 
 }  // namespace
@@ -409,7 +467,7 @@ Status check_shape(const Problem& problem, Arch arch) {
   const Kernel* kernel = nullptr;
   if (s.ok()) s = compiled(problem, arch, &kernel);
   if (s.ok()) s = features(problem, *kernel);
-  if (s.ok() && arch == Arch::kSm90) s = tickets(problem);
+  if (s.ok() && arch == Arch::kSm90) s = tickets(problem, *kernel);
   if (s.ok()) s = grid("heads", shape.heads);
   if (s.ok()) s = grid_tiles("seqlen_q", shape.seqlen_q, problem.q_sequences, kernel->tile_q, problem);
   if (s.ok()) s = grid_tiles("seqlen_k", shape.seqlen_k, problem.k_sequences, kernel->tile_k, problem);
@@ -420,36 +478,28 @@ Status check_shape(const Problem& problem, Arch arch) {
 Status check_tensors(const Problem& problem, std::size_t workspace_needed) {
   const Shape& shape = problem.shape;
   const Tensors& t = problem.tensors;
-  const Extents q = extents(shape, shape.seqlen_q, problem.q_sequences, shape.heads);
-  const Extents k = extents(shape, shape.seqlen_k, problem.k_sequences, shape.kv_heads);
-  const int gradient_bytes = problem.fp32_gradients ? 4 : 2;
-  Status s = tensor_argument("q", t.q, q, 2, Access::kRead);
-  if (s.ok()) s = tensor_argument("k", t.k, k, 2, Access::kRead);
-  if (s.ok()) s = tensor_argument("v", t.v, k, 2, Access::kRead);
-  if (s.ok()) s = tensor_argument("out", t.out, q, 2, Access::kRead);
-  if (s.ok()) s = tensor_argument("dout", t.dout, q, 2, Access::kRead);
-  if (s.ok()) s = lse_argument("lse", t.lse, q);
-  if (s.ok() && t.dlse.data != 0) s = lse_argument("dlse", t.dlse, q);
-  if (s.ok()) s = tensor_argument("dq", t.dq, q, gradient_bytes, Access::kWritten);
-  if (s.ok()) s = tensor_argument("dk", t.dk, k, gradient_bytes, Access::kWritten);
-  if (s.ok()) s = tensor_argument("dv", t.dv, k, gradient_bytes, Access::kWritten);
-  if (s.ok()) s = room_before("q", t.q, q, problem.q_sequences);
-  if (s.ok()) s = room_before("k", t.k, k, problem.k_sequences);
-  if (s.ok()) s = room_before("v", t.v, k, problem.k_sequences);
-  if (s.ok()) s = room_before("dout", t.dout, q, problem.q_sequences);
-  if (s.ok() && !problem.fp32_gradients) s = room_before("dk", t.dk, k, problem.k_sequences);
-  if (s.ok() && !problem.fp32_gradients) s = room_before("dv", t.dv, k, problem.k_sequences);
-  if (s.ok()) s = sink_arguments(t);
+  const BothExtents size = {extents(shape, shape.seqlen_q, problem.q_sequences, shape.heads),
+                            extents(shape, shape.seqlen_k, problem.k_sequences, shape.kv_heads)};
+  Status s = tensor_argument("q", t.q, size.q, 2, Access::kRead);
+  if (s.ok()) s = tensor_argument("k", t.k, size.k, 2, Access::kRead);
+  if (s.ok()) s = tensor_argument("v", t.v, size.k, 2, Access::kRead);
+  if (s.ok()) s = room_before("q", t.q, size.q, problem.q_sequences);
+  if (s.ok()) s = room_before("k", t.k, size.k, problem.k_sequences);
+  if (s.ok()) s = room_before("v", t.v, size.k, problem.k_sequences);
+  if (s.ok()) s = numbers("sink", t.sink);
+  if (s.ok()) {
+    s = problem.direction == Direction::kForward ? forward_tensors(problem, size)
+                                                 : backward_tensors(problem, size);
+  }
   if (s.ok()) s = numbers("cu_seqlens_q", problem.q_sequences.cu_seqlens);
   if (s.ok()) s = numbers("cu_seqlens_k", problem.k_sequences.cu_seqlens);
   if (s.ok()) s = numbers("seqused_q", problem.q_sequences.seqused);
   if (s.ok()) s = numbers("seqused_k", problem.k_sequences.seqused);
-  if (s.ok()) s = separate(t);
   if (s.ok() && workspace_needed > 0) s = address("workspace", "", problem.workspace, kWorkspaceAlignment);
   if (s.ok() && problem.workspace_bytes < workspace_needed) {
-    s = invalid(fmt::format(
-        "workspace_bytes is {}; this problem needs at least {} (flashback_backward_workspace tells)",
-        problem.workspace_bytes, workspace_needed));
+    s = invalid(
+        fmt::format("workspace_bytes is {}; this problem needs at least {} (flashback_{}_workspace tells)",
+                    problem.workspace_bytes, workspace_needed, name(problem.direction)));
   }
   return s;
 }

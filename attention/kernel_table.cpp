@@ -114,9 +114,9 @@ std::span<const Kernel> kernel_table() {
   return rows;
 }
 
-const Kernel* find_kernel(Arch arch, Direction direction, const Problem& p) {
+const Kernel* find_kernel(Arch arch, const Problem& p) {
   for (const Kernel& k : kernel_table()) {
-    if (k.arch == arch && k.direction == direction && takes_head_dim(k, p.shape.head_dim) &&
+    if (k.arch == arch && k.direction == p.direction && takes_head_dim(k, p.shape.head_dim) &&
         k.dtype == p.dtype && k.mask == kind_of(p.mask) && takes(k, p.tensor_memory) && takes(k, p.signal)) {
       return &k;
     }

@@ -54,7 +54,7 @@ inline constexpr std::int64_t kHeadDimStep = 8;
 std::span<const Kernel> kernel_table();
 
 // The row that answers, or null.
-const Kernel* find_kernel(Arch arch, Direction direction, const Problem& problem);
+const Kernel* find_kernel(Arch arch, const Problem& problem);
 
 // Whether the row takes the variant: its own, or the default where it has none.
 bool takes_head_dim(const Kernel& kernel, std::int64_t head_dim);

@@ -8,7 +8,7 @@ namespace flashback {
 
 Status make_plan(const Target& target, const Problem& problem, Plan* plan) {
   if (Status s = check_shape(problem, target.arch); !s.ok()) return s;
-  const Kernel* kernel = find_kernel(target.arch, Direction::kBackward, problem);
+  const Kernel* kernel = find_kernel(target.arch, problem);
   if (!kernel) return internal_failure("the checks accept a problem that no kernel solves");
   *plan = plan_backward(problem, *kernel, target);
   return {};

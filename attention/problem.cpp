@@ -53,11 +53,11 @@ Tensors packed_tensors(const Shape& shape) {
   return {.q = q,
           .k = k,
           .v = k,
-          .out = q,
-          .dout = q,
-          .lse = lse,
-          .dlse = lse,
           .sink = 0,
+          .out = q,
+          .lse = lse,
+          .dout = q,
+          .dlse = lse,
           .dq = q,
           .dk = k,
           .dv = k,
@@ -83,10 +83,10 @@ Status enumerator(const char* argument, Theirs theirs, const char* zero, const c
 }
 
 // What both the window and the causal flag let through.
-Mask mask_from(const flashback_backward_arguments& arguments) {
+Mask mask_from(int causal, const flashback_window& window) {
   Mask mask;
-  if (arguments.window.bounded) mask = {arguments.window.left, arguments.window.right};
-  if (arguments.causal && mask.right >= kUnlimited) mask.right = 0;
+  if (window.bounded) mask = {window.left, window.right};
+  if (causal && mask.right >= kUnlimited) mask.right = 0;
   return mask;
 }
 
@@ -98,27 +98,17 @@ Tensor tensor_from(const flashback_tensor& tensor) {
   return {std::bit_cast<Address>(tensor.data), tensor.batch_stride, tensor.row_stride, tensor.head_stride};
 }
 
-}  // namespace
-
-Status problem_from(const flashback_backward_arguments& arguments, Problem* problem) {
+// What both passes are told.
+template <typename Arguments>
+Status common_part(const Arguments& arguments, const char* type, Problem* problem) {
   if (arguments.size != sizeof arguments) {
-    return invalid(
-        fmt::format("size is {}; it must be sizeof(flashback_backward_arguments), which is {} in this "
-                    "version of the library ({}.{})",
-                    arguments.size, sizeof arguments, FLASHBACK_VERSION_MAJOR, FLASHBACK_VERSION_MINOR));
+    return invalid(fmt::format(
+        "size is {}; it must be sizeof({}), which is {} in this version of the library ({}.{})",
+        arguments.size, type, sizeof arguments, FLASHBACK_VERSION_MAJOR, FLASHBACK_VERSION_MINOR));
   }
   Problem p;
   if (Status s = enumerator("dtype", arguments.dtype, "FLASHBACK_BF16", "FLASHBACK_F16", &p.dtype); !s.ok())
     return s;
-  if (Status s = enumerator("tensor_memory", arguments.tensor_memory, "FLASHBACK_SPLIT", "FLASHBACK_ALIASED",
-                            &p.tensor_memory);
-      !s.ok()) {
-    return s;
-  }
-  if (Status s = enumerator("signal", arguments.signal, "FLASHBACK_WARP", "FLASHBACK_CTA", &p.signal);
-      !s.ok())
-    return s;
-
   p.shape = {.batch = arguments.batch,
              .heads = arguments.heads,
              .kv_heads = arguments.kv_heads,
@@ -129,26 +119,52 @@ Status problem_from(const flashback_backward_arguments& arguments, Problem* prob
                    std::bit_cast<Address>(arguments.seqused_q)};
   p.k_sequences = {std::bit_cast<Address>(arguments.cu_seqlens_k),
                    std::bit_cast<Address>(arguments.seqused_k)};
-  p.mask = mask_from(arguments);
+  p.mask = mask_from(arguments.causal, arguments.window);
   p.scale = arguments.scale;
   p.leave_unused_rows = arguments.leave_unused_rows != 0;
+  p.tensors.q = tensor_from(arguments.q);
+  p.tensors.k = tensor_from(arguments.k);
+  p.tensors.v = tensor_from(arguments.v);
+  p.tensors.sink = std::bit_cast<Address>(arguments.sink);
+  p.tensors.out = tensor_from(arguments.out);
+  p.tensors.lse = lse_from(arguments.lse);
+  p.workspace = std::bit_cast<Address>(arguments.workspace);
+  p.workspace_bytes = arguments.workspace_bytes;
+  *problem = p;
+  return {};
+}
+
+}  // namespace
+
+Status problem_from(const flashback_forward_arguments& arguments, Problem* problem) {
+  Problem p;
+  if (Status s = common_part(arguments, "flashback_forward_arguments", &p); !s.ok()) return s;
+  p.direction = Direction::kForward;
+  *problem = p;
+  return {};
+}
+
+Status problem_from(const flashback_backward_arguments& arguments, Problem* problem) {
+  Problem p;
+  if (Status s = common_part(arguments, "flashback_backward_arguments", &p); !s.ok()) return s;
+  p.direction = Direction::kBackward;
+  if (Status s = enumerator("tensor_memory", arguments.tensor_memory, "FLASHBACK_SPLIT", "FLASHBACK_ALIASED",
+                            &p.tensor_memory);
+      !s.ok()) {
+    return s;
+  }
+  if (Status s = enumerator("signal", arguments.signal, "FLASHBACK_WARP", "FLASHBACK_CTA", &p.signal);
+      !s.ok())
+    return s;
   p.fp32_gradients = arguments.fp32_gradients != 0;
   p.accumulate = arguments.accumulate != 0;
   p.deterministic = arguments.deterministic != 0;
-  p.tensors = {.q = tensor_from(arguments.q),
-               .k = tensor_from(arguments.k),
-               .v = tensor_from(arguments.v),
-               .out = tensor_from(arguments.out),
-               .dout = tensor_from(arguments.dout),
-               .lse = lse_from(arguments.lse),
-               .dlse = lse_from(arguments.dlse),
-               .sink = std::bit_cast<Address>(arguments.sink),
-               .dq = tensor_from(arguments.dq),
-               .dk = tensor_from(arguments.dk),
-               .dv = tensor_from(arguments.dv),
-               .dsink = std::bit_cast<Address>(arguments.dsink)};
-  p.workspace = std::bit_cast<Address>(arguments.workspace);
-  p.workspace_bytes = arguments.workspace_bytes;
+  p.tensors.dout = tensor_from(arguments.dout);
+  p.tensors.dlse = lse_from(arguments.dlse);
+  p.tensors.dq = tensor_from(arguments.dq);
+  p.tensors.dk = tensor_from(arguments.dk);
+  p.tensors.dv = tensor_from(arguments.dv);
+  p.tensors.dsink = std::bit_cast<Address>(arguments.dsink);
   *problem = p;
   return {};
 }

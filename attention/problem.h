@@ -1,4 +1,4 @@
-// The question: one backward pass, as the host speaks of it. Shapes first, then where the tensors are.
+// The question: one pass over attention, as the host speaks of it. Shapes first, then where the tensors are.
 #pragma once
 
 #include <cstddef>
@@ -79,24 +79,29 @@ struct LseTensor {
 };
 
 struct Tensors {
-  Tensor q, k, v, out, dout;  // read
-  LseTensor lse;              // read
-  LseTensor dlse;             // read; no data: there is none
-  Address sink = 0;           // read, fp32 of each head; 0: there is none
-  Tensor dq, dk, dv;          // written whole
-  Address dsink = 0;          // written, fp32 of each head
+  Tensor q, k, v;    // read
+  Address sink = 0;  // read, fp32 of each head; 0: there is none
+  Tensor out;        // written by the forward pass, read by the backward pass
+  LseTensor lse;     // the same; no data: the forward pass writes none
+  // Of the backward pass alone.
+  Tensor dout;        // read
+  LseTensor dlse;     // read; no data: there is none
+  Tensor dq, dk, dv;  // written whole
+  Address dsink = 0;  // written, fp32 of each head
 };
 
 // Strides of tensors that are packed as (batch, row, head, channel); every address is 0.
 Tensors packed_tensors(const Shape& shape);
 
 struct Problem {
+  Direction direction = Direction::kBackward;
   Dtype dtype = Dtype::kBf16;
   Shape shape;
   Sequences q_sequences, k_sequences;
   Mask mask;
   float scale = 0;  // of the scores; 0 means 1 / sqrt(head_dim)
   bool leave_unused_rows = false;
+  // Of the backward pass alone.
   bool fp32_gradients = false, accumulate = false;
   bool deterministic = false;
   TensorMemory tensor_memory = TensorMemory::kSplit;
@@ -112,5 +117,6 @@ float effective_scale(const Problem& problem);
 
 // Refuses a struct of another size and enumerators that do not exist; everything else is check.h's.
 Status problem_from(const flashback_backward_arguments& arguments, Problem* problem);
+Status problem_from(const flashback_forward_arguments& arguments, Problem* problem);
 
 }  // namespace flashback

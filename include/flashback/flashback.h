@@ -1,5 +1,5 @@
-/* flashback: gradients of attention on NVIDIA Blackwell (and Hopper), and an emulator that runs its kernels
- * anywhere.
+/* flashback: attention and its gradients on NVIDIA Blackwell (and Hopper), and an emulator that runs its
+ * kernels anywhere.
  *
  * Rules that hold for every call: nothing is allocated on the device and nothing is synchronised except where
  * a function says so; the library never prints, aborts or exits; every refusal is a status and one sentence
@@ -167,6 +167,55 @@ FLASHBACK_API flashback_status flashback_backward_can_run(flashback_device* devi
 FLASHBACK_API flashback_status flashback_backward(flashback_device* device,
                                                   const flashback_backward_arguments* arguments,
                                                   flashback_message* message);
+
+/* The forward pass; fields of the same name are those of flashback_backward_arguments. */
+typedef struct flashback_forward_arguments {
+  size_t size; /* sizeof(flashback_forward_arguments), so that the struct may grow */
+
+  flashback_dtype dtype; /* of q, k, v and out */
+  int64_t batch;
+  int64_t heads, kv_heads;
+  int64_t seqlen_q, seqlen_k;
+  int64_t head_dim;
+
+  int causal;
+  flashback_window window;
+  float scale;
+
+  const int32_t *cu_seqlens_q, *cu_seqlens_k;
+  const int32_t *seqused_q, *seqused_k;
+  /* Rows of out that take no part become zero, and their lse -infinity; with this both are left as they
+   * are. */
+  int leave_unused_rows;
+
+  flashback_tensor q, k, v; /* read */
+  const float* sink;        /* read: a logit of each head that takes weight and has no value; or NULL */
+  flashback_tensor out;     /* written whole */
+  /* Written: the natural logarithm of the sum of exp(scale * q.k), and of exp(sink) where there is a sink.
+   * Without one, -infinity where the row sees no key. NULL data: not wanted. */
+  flashback_lse lse;
+
+  void* workspace; /* device memory, 256-byte aligned, of flashback_forward_workspace bytes; contents do not
+                      matter */
+  size_t workspace_bytes;
+  void* stream;
+} flashback_forward_arguments;
+
+/* As flashback_backward_workspace. */
+FLASHBACK_API flashback_status flashback_forward_workspace(flashback_device* device,
+                                                           const flashback_forward_arguments* arguments,
+                                                           size_t* bytes, flashback_message* message);
+
+/* As flashback_backward_can_run. */
+FLASHBACK_API flashback_status flashback_forward_can_run(flashback_device* device,
+                                                         const flashback_forward_arguments* arguments,
+                                                         flashback_message* message);
+
+/* out = softmax(scale * q k^T, masked) v, and lse, as flashback_backward reads them. Enqueues on the stream
+ * and returns. The out of a row that sees no key is zero. */
+FLASHBACK_API flashback_status flashback_forward(flashback_device* device,
+                                                 const flashback_forward_arguments* arguments,
+                                                 flashback_message* message);
 
 #ifdef __cplusplus
 }

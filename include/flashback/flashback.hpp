@@ -132,6 +132,11 @@ inline flashback_backward_arguments backward_arguments() {
   arguments.size = sizeof arguments;
   return arguments;
 }
+inline flashback_forward_arguments forward_arguments() {
+  flashback_forward_arguments arguments{};
+  arguments.size = sizeof arguments;
+  return arguments;
+}
 
 // Bounds of -1 are none.
 inline flashback_window window(std::int64_t left, std::int64_t right) {
@@ -161,6 +166,21 @@ inline void check_backward(const Device& device, const flashback_backward_argume
 
 inline void backward(const Device& device, const flashback_backward_arguments& arguments) {
   detail::call(flashback_backward, device.handle(), &arguments);
+}
+
+inline std::size_t forward_workspace(const Device& device, const flashback_forward_arguments& arguments) {
+  std::size_t bytes = 0;
+  detail::call(flashback_forward_workspace, device.handle(), &arguments, &bytes);
+  return bytes;
+}
+
+// Throws what forward() would refuse; launches nothing.
+inline void check_forward(const Device& device, const flashback_forward_arguments& arguments) {
+  detail::call(flashback_forward_can_run, device.handle(), &arguments);
+}
+
+inline void forward(const Device& device, const flashback_forward_arguments& arguments) {
+  detail::call(flashback_forward, device.handle(), &arguments);
 }
 
 }  // namespace v0

@@ -95,6 +95,42 @@ TEST_F(Api, NullArgumentsAreNamed) {
   flashback_device_close(nullptr);
 }
 
+// The forward pass keeps the same promises.
+class ForwardApi : public Api {
+ protected:
+  void SetUp() override {
+    Api::SetUp();
+    forward_.size = sizeof forward_;
+    forward_.batch = forward_.heads = forward_.kv_heads = 1;
+    forward_.seqlen_q = forward_.seqlen_k = 64;
+    forward_.head_dim = 64;
+  }
+  flashback_forward_arguments forward_{};
+};
+
+TEST_F(ForwardApi, AStructOfAnotherSizeIsRefused) {
+  forward_.size = sizeof(flashback_backward_arguments);
+  EXPECT_EQ(flashback_forward_workspace(device_, &forward_, &bytes_, &message_), FLASHBACK_INVALID);
+  EXPECT_NE(sentence().find("it must be sizeof(flashback_forward_arguments), which is "), std::string::npos)
+      << sentence();
+}
+
+TEST_F(ForwardApi, AnArchWithoutKernelsIsUnsupported) {
+  EXPECT_EQ(flashback_forward_workspace(device_, &forward_, &bytes_, &message_), FLASHBACK_UNSUPPORTED);
+  EXPECT_EQ(sentence(), "arch is sm100; no forward kernel takes it yet; accepted: none in this build");
+  EXPECT_EQ(flashback_forward_can_run(device_, &forward_, &message_), FLASHBACK_UNSUPPORTED);
+  EXPECT_EQ(flashback_forward(device_, &forward_, &message_), FLASHBACK_UNSUPPORTED);
+}
+
+TEST_F(ForwardApi, NullArgumentsAreNamed) {
+  EXPECT_EQ(flashback_forward(nullptr, &forward_, &message_), FLASHBACK_INVALID);
+  EXPECT_EQ(sentence(), "device is null; it must not be");
+  EXPECT_EQ(flashback_forward_can_run(device_, nullptr, &message_), FLASHBACK_INVALID);
+  EXPECT_EQ(sentence(), "arguments is null; it must not be");
+  EXPECT_EQ(flashback_forward_workspace(device_, &forward_, nullptr, &message_), FLASHBACK_INVALID);
+  EXPECT_EQ(sentence(), "bytes is null; it must not be");
+}
+
 TEST_F(Api, EmulatorsAreNamed) {
   flashback_device* other = nullptr;
   EXPECT_EQ(flashback_device_emulator("sm120", 0, &other, &message_), FLASHBACK_INVALID);

@@ -390,7 +390,7 @@ TEST(KernelTable, FindsTheRowOfEveryVariant) {
                                                 : Mask{5, 6};
     if (kernel.tensor_memory) p.tensor_memory = *kernel.tensor_memory;
     if (kernel.signal) p.signal = *kernel.signal;
-    EXPECT_EQ(find_kernel(kernel.arch, kernel.direction, p), &kernel);
+    EXPECT_EQ(find_kernel(kernel.arch, p), &kernel);
   }
 }
 
