@@ -2,7 +2,7 @@
 BUILD ?= build
 JOBS := $(shell nproc)
 
-.PHONY: build demo check format format-check setup clean
+.PHONY: build demo check check-torch format format-check setup clean
 
 build: setup
 	@cmake --preset release -B $(BUILD) --log-level=WARNING
@@ -20,6 +20,14 @@ check: setup format-check
 	@cmake --build $(BUILD) --clean-first --parallel $(JOBS)
 	@examples/demo $(BUILD)/flashback
 	@ctest --test-dir $(BUILD) --output-on-failure --no-tests=error --parallel $(JOBS)
+
+# The tests of the Python package with torch from PyPI (3 GB) in build/torch, on the emulator. TORCH names another version.
+TORCH ?= torch==2.15.0
+check-torch: build
+	@python3 -m venv $(BUILD)/torch
+	@$(BUILD)/torch/bin/pip install --quiet --disable-pip-version-check '$(TORCH)' numpy ml_dtypes
+	@cmake -B $(BUILD) --log-level=WARNING -DFLASHBACK_TORCH_PYTHON=$(abspath $(BUILD))/torch/bin/python
+	@ctest --test-dir $(BUILD) --output-on-failure --no-tests=error --tests-regex '^python/'
 
 format: setup
 	@tools/format

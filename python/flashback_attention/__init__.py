@@ -8,6 +8,7 @@ the very kernels.
 
 from ._device import emulate
 from ._errors import DeviceFailure, FlashbackError, InvalidArgument, Unsupported
-from ._functions import attention_backward
+from ._functions import attention, attention_backward, attention_varlen
 
-__all__ = ["attention_backward", "emulate", "DeviceFailure", "FlashbackError", "InvalidArgument", "Unsupported"]
+__all__ = ["attention", "attention_backward", "attention_varlen", "emulate", "DeviceFailure", "FlashbackError",
+           "InvalidArgument", "Unsupported"]

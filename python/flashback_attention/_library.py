@@ -37,6 +37,11 @@ _QUESTION = [
 _WORKSPACE = [("workspace", c_void_p), ("workspace_bytes", c_size_t), ("stream", c_void_p)]
 
 
+class ForwardArguments(Structure):
+    _fields_ = _QUESTION + [("q", Tensor), ("k", Tensor), ("v", Tensor), ("sink", c_void_p), ("out", Tensor),
+                            ("lse", Lse)] + _WORKSPACE
+
+
 class BackwardArguments(Structure):
     _fields_ = _QUESTION + [
         ("q", Tensor), ("k", Tensor), ("v", Tensor), ("out", Tensor), ("dout", Tensor), ("lse", Lse), ("dlse", Lse),
@@ -85,16 +90,19 @@ release.argtypes, release.restype = [c_void_p, c_void_p], None
 class Pass(NamedTuple):
     """One of the passes that the library runs: the struct it asks for, and its functions."""
 
+    name: str
     Arguments: Any
     workspace: Any
     run: Any
 
 
 def _pass(name, arguments):
-    return Pass(arguments, _function(f"flashback_{name}_workspace", c_void_p, POINTER(arguments), POINTER(c_size_t)),
+    return Pass(name, arguments,
+                _function(f"flashback_{name}_workspace", c_void_p, POINTER(arguments), POINTER(c_size_t)),
                 _function(f"flashback_{name}", c_void_p, POINTER(arguments)))
 
 
+FORWARD = _pass("forward", ForwardArguments)
 BACKWARD = _pass("backward", BackwardArguments)
 
 

@@ -2,7 +2,7 @@
 
 import numpy
 
-from . import _emulated, _library
+from . import _emulated, _library, _problem
 from ._errors import InvalidArgument
 from ._problem import View
 
@@ -12,14 +12,17 @@ def _view(array):
     return View(array.ctypes.data, array.shape, strides, array.dtype.name)
 
 
-def _held(arrays):
-    """The arrays, by name, as contiguous ones."""
-    held = {}
-    for name, array in arrays.items():
+def _given(sink, sequences, dlse=None, **needed):
+    """Contiguous arrays of those that were given, by name."""
+    optional = {"sink": sink, "dlse": dlse,
+                **dict(zip(("cu_seqlens_q", "cu_seqlens_k", "seqused_q", "seqused_k"), sequences))}
+    given = {}
+    for name, array in {**needed, **{name: array for name, array in optional.items() if array is not None}}.items():
         if not isinstance(array, numpy.ndarray):
             raise InvalidArgument(f"{name} is a {type(array).__name__}; accepted: a NumPy array, as q")
-        held[name] = numpy.ascontiguousarray(array)
-    return held
+        given[name] = numpy.ascontiguousarray(array)
+    _problem.check({name: _view(array) for name, array in given.items()})
+    return given
 
 
 def _run(which, inputs, outputs, chosen):
@@ -28,9 +31,17 @@ def _run(which, inputs, outputs, chosen):
     return tuple(outputs.values())
 
 
-def backward(tensors, chosen):
+def forward(q, k, v, sink, sequences, chosen):
+    """out and lse."""
+    inputs = _given(sink, sequences, q=q, k=k, v=v)
+    *batch, rows, heads, _ = q.shape
+    outputs = {"out": numpy.empty(q.shape, q.dtype), "lse": numpy.empty((*batch, heads, rows), numpy.float32)}
+    return _run(_library.FORWARD, inputs, outputs, chosen)
+
+
+def backward(dout, q, k, v, out, lse, dlse, sink, sequences, chosen):
     """dq, dk, dv and, with a sink, dsink."""
-    inputs = _held(tensors)
+    inputs = _given(sink, sequences, dlse, q=q, k=k, v=v, out=out, dout=dout, lse=lse)
     outputs = {f"d{name}": numpy.empty(inputs[name].shape, inputs[name].dtype)
                for name in ("q", "k", "v", "sink") if name in inputs}
     return _run(_library.BACKWARD, inputs, outputs, chosen)

@@ -51,6 +51,8 @@ def check(views):
     not given."""
     q, k = views["q"], views["k"]
     packed = "cu_seqlens_q" in views
+    if packed != ("cu_seqlens_k" in views):
+        raise InvalidArgument("one of cu_seqlens_q and cu_seqlens_k is given; accepted: both, or neither")
     layout = "(rows, heads, head_dim)" if packed else "(batch, rows, heads, head_dim)"
     rank = 3 if packed else 4
     for name in "q", "k", "v":

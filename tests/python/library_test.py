@@ -11,7 +11,8 @@ from flashback_attention import _library
 
 INCLUDE = pathlib.Path(__file__).parents[2] / "include"
 STRUCTS = {"flashback_tensor": _library.Tensor, "flashback_lse": _library.Lse, "flashback_window": _library.Window,
-           "flashback_message": _library.Message, "flashback_backward_arguments": _library.BackwardArguments}
+           "flashback_message": _library.Message, "flashback_forward_arguments": _library.ForwardArguments,
+           "flashback_backward_arguments": _library.BackwardArguments}
 PROBE = """#include <stddef.h>
 #include <stdio.h>
 #include "flashback/flashback.h"

@@ -1,4 +1,4 @@
-"""Gradients over NumPy arrays against double precision, on the emulator of both architectures."""
+"""Attention and its gradients over NumPy arrays against double precision, on the emulator of both architectures."""
 
 import unittest
 
@@ -63,16 +63,22 @@ class Case:
                 answer["dsink"] += part["dsink"]
         return answer
 
+    def _sequences(self):
+        numbers = dict(zip(("cu_seqlens_q", "cu_seqlens_k", "seqused_q", "seqused_k"), self.cu + self.used))
+        return {name: np.array(given, np.int32) for name, given in numbers.items() if given is not None}
+
+    def forward(self, **more):
+        function = fa.attention_varlen if self.packed else fa.attention
+        return function(self.q, self.k, self.v, sink=self.sink, **self._sequences(), **self.choices, **more)
+
     def backward(self, **more):
-        int32 = lambda numbers: None if numbers is None else np.array(numbers, np.int32)
         return fa.attention_backward(
             self.dout, self.q, self.k, self.v, self.exact["out"].astype(self.dtype),
-            self.exact["lse"].astype(np.float32), sink=self.sink, dlse=self.dlse, cu_seqlens_q=int32(self.cu[0]),
-            cu_seqlens_k=int32(self.cu[1]), seqused_q=int32(self.used[0]), seqused_k=int32(self.used[1]),
-            **self.choices, **more)
+            self.exact["lse"].astype(np.float32), sink=self.sink, dlse=self.dlse, **self._sequences(), **self.choices,
+            **more)
 
     def wrong(self, names, got):
-        found = [reference.wrong(n, g, self.exact[n], self.rounded[n]) for n, g in zip(names, got)]
+        found = [reference.wrong(n, g, self.exact[n], self.rounded[n], self.dtype) for n, g in zip(names, got)]
         return [sentence for sentence in found if sentence]
 
 
@@ -88,6 +94,19 @@ CASES = {
         rows=150, keys=120, cu=([0, 40, 40, 130], [0, 50, 60, 110]), used=([30, 0, 90], [50, 10, 33]), causal=True),
     "no rows": dict(rows=0, keys=20),
 }
+
+
+class Forward(unittest.TestCase):
+    def test_against_double_precision(self):
+        for name, chosen in CASES.items():
+            case = Case(**chosen)
+            for arch in "sm100", "sm90":
+                fa.emulate(arch)
+                with self.subTest(arch=arch, case=name):
+                    out, lse = case.forward(return_lse=True)
+                    self.assertEqual(out.dtype, np.dtype(case.dtype))
+                    self.assertEqual(case.wrong(("out", "lse"), (out, lse)), [])
+                    self.assertEqual(case.forward().tobytes(), out.tobytes())
 
 
 class Backward(unittest.TestCase):
