@@ -2,7 +2,7 @@
 BUILD ?= build
 JOBS := $(shell nproc)
 
-.PHONY: build demo check check-torch format format-check setup clean
+.PHONY: build demo check check-torch docs format format-check setup clean
 
 build: setup
 	@cmake --preset release -B $(BUILD) --log-level=WARNING
@@ -28,6 +28,11 @@ check-torch: build
 	@$(BUILD)/torch/bin/pip install --quiet --disable-pip-version-check '$(TORCH)' numpy ml_dtypes
 	@cmake -B $(BUILD) --log-level=WARNING -DFLASHBACK_TORCH_PYTHON=$(abspath $(BUILD))/torch/bin/python
 	@ctest --test-dir $(BUILD) --output-on-failure --no-tests=error --tests-regex '^python/'
+
+# The API reference, in build/docs/html.
+docs: setup
+	@mkdir -p $(BUILD)/docs
+	@FLASHBACK_DOCS=$(BUILD)/docs doxygen docs/Doxyfile
 
 format: setup
 	@tools/format

@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <utility>
+
 #include "attention/kernel_table.h"
 #include "program/subcommand.h"
 
@@ -31,16 +33,36 @@ std::string text_of_table() {
   return text;
 }
 
+Json features_of(const Kernel& kernel) {
+  const Features& f = kernel.features;
+  const std::pair<const char*, bool> all[] = {
+      {"grouped_queries", f.grouped_queries},
+      {"empty", f.empty},
+      {"ragged", f.ragged},
+      {"dlse", f.dlse},
+      {"sink", f.sink},
+      {"fp32_gradients", f.fp32_gradients},
+      {"deterministic", f.deterministic},
+  };
+  Json names = Json::array();
+  for (const auto& [name, has] : all) {
+    if (has) names.push_back(name);
+  }
+  return names;
+}
+
 Json json_of_table() {
   Json kernels = Json::array();
   for (const Kernel& kernel : kernel_table()) {
     Json json = {{"arch", name(kernel.arch)},
                  {"direction", name(kernel.direction)},
                  {"head_dim", kernel.head_dim},
+                 {"least_head_dim", kernel.least_head_dim},
                  {"dtype", name(kernel.dtype)},
                  {"mask", name(kernel.mask)}};
     if (kernel.tensor_memory) json["tmem"] = name(*kernel.tensor_memory);
     if (kernel.signal) json["signal"] = name(*kernel.signal);
+    json["features"] = features_of(kernel);
     json["tile"] = {kernel.tile_q, kernel.tile_k};
     json["threads"] = kernel.main.threads;
     json["shared_bytes"] = kernel.main.shared_bytes;
