@@ -54,12 +54,9 @@ Json features_of(const Kernel& kernel) {
 Json json_of_table() {
   Json kernels = Json::array();
   for (const Kernel& kernel : kernel_table()) {
-    Json json = {{"arch", name(kernel.arch)},
-                 {"direction", name(kernel.direction)},
-                 {"head_dim", kernel.head_dim},
-                 {"least_head_dim", kernel.least_head_dim},
-                 {"dtype", name(kernel.dtype)},
-                 {"mask", name(kernel.mask)}};
+    Json json = {{"arch", name(kernel.arch)},   {"direction", name(kernel.direction)},
+                 {"head_dim", kernel.head_dim}, {"least_head_dim", kernel.least_head_dim},
+                 {"dtype", name(kernel.dtype)}, {"mask", name(kernel.mask)}};
     if (kernel.tensor_memory) json["tmem"] = name(*kernel.tensor_memory);
     if (kernel.signal) json["signal"] = name(*kernel.signal);
     json["features"] = features_of(kernel);
