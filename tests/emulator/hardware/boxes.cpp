@@ -85,18 +85,27 @@ std::string coordinates(const Shape& shape) {
   return list + "%cta";
 }
 
-// The threads copy the box between shared and global memory, word by word.
-std::string copy(const Shape& shape, bool to_global) {
+// The threads copy `bytes` between shared and global memory, word by word.
+std::string copy(std::uint32_t bytes, bool to_global) {
   return fmt::format(
       "shl.b32 %i, %i, 2;\nCOPY:\nsetp.ge.u32 %more, %i, {};\n@%more bra COPIED;\n"
       "add.u32 %w, %s, %i;\ncvt.u64.u32 %at, %i;\nadd.s64 %at, %at, %data;\n{}add.u32 %i, %i, 128;\n"
       "bra COPY;\nCOPIED:\n",
-      shape.box_bytes(),
+      bytes,
       to_global ? "ld.shared.b32 %v, [%w];\nst.global.b32 [%at], %v;\n"
                 : "ld.global.b32 %v, [%at];\nst.shared.b32 [%w], %v;\n");
 }
 
-// Waits for the whole box's bytes, also those out of bounds, and not for ever: a flag says whether they came.
+// Waits for what the mbarrier expects, and not for ever: a flag says whether it came.
+constexpr std::string_view kWaiting =
+    "WAIT:\nmov.u32 %tries, 0;\nAGAIN:\n"
+    "mbarrier.try_wait.parity.shared::cta.b64 %done, [%m], 0;\nadd.u32 %tries, %tries, 1;\n"
+    "setp.lt.u32 %more, %tries, 100000;\n@%done bra CAME;\n@%more bra AGAIN;\nCAME:\n"
+    "mbarrier.test_wait.parity.shared::cta.b64 %done, [%m], 0;\nselp.u32 %v, 1, 0, %done;\n"
+    "ld.param.u64 %flags, [p+128];\nmad.wide.u32 %flags, %cta, 4, %flags;\n"
+    "@%first st.global.b32 [%flags], %v;\n";
+
+// The mbarrier expects the bytes of the whole box, also those out of bounds.
 std::string loading(const Shape& shape) {
   return prologue(shape) +
          fmt::format(
@@ -105,18 +114,29 @@ std::string loading(const Shape& shape) {
              "{0};\n"
              "@%first prefetch.tensormap [%map];\n"
              "@%first cp.async.bulk.tensor.{1}d.shared::cluster.global{3}.mbarrier::complete_tx::bytes "
-             "[%s], [%map, {{{2}}}], [%m];\nWAIT:\nmov.u32 %tries, 0;\nAGAIN:\n"
-             "mbarrier.try_wait.parity.shared::cta.b64 %done, [%m], 0;\nadd.u32 %tries, %tries, 1;\n"
-             "setp.lt.u32 %more, %tries, 100000;\n@%done bra CAME;\n@%more bra AGAIN;\nCAME:\n"
-             "mbarrier.test_wait.parity.shared::cta.b64 %done, [%m], 0;\nselp.u32 %v, 1, 0, %done;\n"
-             "ld.param.u64 %flags, [p+128];\nmad.wide.u32 %flags, %cta, 4, %flags;\n"
-             "@%first st.global.b32 [%flags], %v;\n",
+             "[%s], [%map, {{{2}}}], [%m];\n",
              shape.box_bytes(), shape.rank(), coordinates(shape), shape.mode) +
-         copy(shape, true) + "ret;\n}\n";
+         std::string(kWaiting) + copy(shape.box_bytes(), true) + "ret;\n}\n";
+}
+
+// Two CTAs a cluster: each sends its box to both, and both have the two boxes in the order of their ranks.
+std::string multicasting(const Shape& shape) {
+  return prologue(shape) +
+         fmt::format(
+             ".reg .b16 %both;\nadd.u32 %m, %m, {0};\nmad.wide.u32 %data, %cta, {0}, %data;\n"
+             "@%first mbarrier.init.shared::cta.b64 [%m], 1;\n@%first fence.mbarrier_init.release.cluster;\n"
+             "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n@!%first bra WAIT;\n"
+             "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%m], {1};\n"
+             "mov.b16 %both, 3;\nmov.u32 %w, %cluster_ctarank;\nmad.lo.u32 %w, %w, {0}, %s;\n"
+             "cp.async.bulk.tensor.{2}d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::"
+             "cluster [%w], [%map, {{{3}}}], [%m], %both;\n",
+             shape.box_bytes(), 2 * shape.box_bytes(), shape.rank(), coordinates(shape)) +
+         std::string(kWaiting) + copy(2 * shape.box_bytes(), true) +
+         "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\nret;\n}\n";
 }
 
 std::string storing(const Shape& shape, std::string_view operation) {
-  return prologue(shape) + copy(shape, false) +
+  return prologue(shape) + copy(shape.box_bytes(), false) +
          fmt::format(
              "fence.proxy.async.shared::cta;\nbar.sync 0;\n@!%first bra DONE;\n"
              "{}.bulk_group [%map, {{{}}}], [%s];\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\n"
@@ -152,6 +172,18 @@ Experiment load_of(const Shape& shape) {
                {"boxes", {"u32", 4}, std::vector<std::byte>(4 * words, std::byte{0xa5}), words},
                places(shape),
                {"tensor", {"u32", 4}, counting(tensor_bytes(request), 1)}};
+  return e;
+}
+
+Experiment multicast_of(const Shape& shape) {
+  Experiment e = load_of(shape);
+  e.name = "box_multicast_" + shape.name;
+  e.modules = {multicasting(shape)};
+  e.cluster.x = 2;
+  e.shared_bytes += shape.box_bytes();
+  Buffer& boxes = e.buffers[1];
+  boxes.compared *= 2;
+  boxes.initial.resize(2 * boxes.initial.size(), std::byte{0xa5});
   return e;
 }
 
@@ -214,7 +246,35 @@ std::vector<Shape> ranks() {
            Swizzle::k32,
            {8, 3, 4, 3},
            {4, 2, 3, 2},
-           {{0, 0, 0, 0}, {4, 1, 2, -1}, {-4, 2, -2, 2}, {4, -1, 3, 1}, {4, 1, 1, 3}, {0, 2, 3, 2}}}};
+           {{0, 0, 0, 0}, {4, 1, 2, -1}, {-4, 2, -2, 2}, {4, -1, 3, 1}, {4, 1, 1, 3}, {0, 2, 3, 2}}},
+          {"rank5_plain",
+           ElementType::kF32,
+           Swizzle::kNone,
+           {8, 3, 4, 3},
+           {4, 2, 3, 2},
+           {{0, 0, 0, 0}, {4, 1, 2, -1}, {-4, 2, -2, 2}, {4, -1, 3, 1}, {4, 1, 1, 3}, {0, 2, 3, 2}},
+           ""},
+          {"rank5_full_rows",
+           ElementType::kF32,
+           Swizzle::k32,
+           {16, 3, 4, 3},
+           {8, 2, 3, 2},
+           {{0, 0, 0, 0}, {4, 1, 2, -1}, {-4, 2, -2, 2}, {12, -1, 3, 1}, {8, 1, 1, 3}, {0, 2, 3, 2}},
+           ""},
+          {"rank5_heads",
+           ElementType::kBf16,
+           Swizzle::k128,
+           {64, 21, 3, 2},
+           {64, 8, 1, 1},
+           {{0, 0, 0, 0}, {0, 16, 2, 1}, {0, -3, 1, 0}, {32, 20, 2, 1}, {0, 0, 3, 1}, {0, 8, 1, 2}},
+           ""}};
+}
+
+// Whole boxes and clipped ones; CTAs in pairs.
+Shape pairs() {
+  return {"bf16_swizzle128", ElementType::kBf16,
+          Swizzle::k128,     {64, 20},
+          {64, 8},           {{0, 0}, {0, 8}, {0, 16}, {0, -4}, {32, 4}, {-32, 12}, {0, 20}, {0, 1}}};
 }
 
 // Without the places below 0, where only loads may begin.
@@ -239,6 +299,7 @@ std::vector<Experiment> box_experiments() {
       all.push_back(
           store_of(from_zero, "box_add", "cp.reduce.async.bulk.tensor.{}d.global.shared::cta.add{}"));
   }
+  all.push_back(multicast_of(pairs()));
   return all;
 }
 

@@ -1,9 +1,10 @@
-// wgmma on operands of every kind: steps of m64n8k16 with A and the accumulator in registers and B in shared
-// memory without swizzle. The layouts have texts of their own.
+// wgmma on operands of every kind: steps of m64n8k16 (tf32: k8) with A and the accumulator in registers and B
+// in shared memory without swizzle. The layouts have texts of their own.
 #include "tests/emulator/hardware/products.h"
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cstring>
 #include <memory>
 
@@ -13,12 +14,34 @@
 namespace flashback::emulator::testing {
 namespace {
 
+// A form of n = 8 whose rows of A and columns of B have 32 bytes; what lies where is the same for all.
+struct Form {
+  const char *name, *shape_and_types;
+  Half type;
+  bool d_is_f16 = false;
+};
+constexpr Form kForms[] = {{"product_bf16", "m64n8k16.f32.bf16.bf16", Half::kBf16},
+                           {"product_f16", "m64n8k16.f32.f16.f16", Half::kF16},
+                           {"product_f16_d", "m64n8k16.f16.f16.f16", Half::kF16, true},
+                           {"product_tf32", "m64n8k8.f32.tf32.tf32", Half::kTf32}};
+
+std::size_t d_bytes(const Form& form) {
+  return form.d_is_f16 ? 2 : 4;
+}
+
 // One CTA a step: its words of `steps` to registers and shared memory, and d back.
-std::string module_for(Half half) {
-  const char* type = half == Half::kBf16 ? "bf16" : "f16";
+std::string module_for(const Form& form) {
   constexpr std::size_t kA = offsetof(ProductStep, a), kB = offsetof(ProductStep, b),
                         kC = offsetof(ProductStep, c);
   static_assert(kProductColumns == 8 && kMatrixDepth == 16);
+  // The thread's words of C and D: two columns of two rows, in fp16 a word for both columns.
+  std::string load_c, store_d, registers;
+  for (int i = 0; i < (form.d_is_f16 ? 2 : 4); ++i) {
+    const int at = form.d_is_f16 ? 128 * i : i % 2 * 4 + i / 2 * 256;
+    load_c += fmt::format("ld.global.b32 %c{}, [%at+{}];\n", i, kC + static_cast<std::size_t>(at));
+    store_d += fmt::format("st.global.b32 [%at{}], %c{};\n", at == 0 ? "" : fmt::format("+{}", at), i);
+    registers += fmt::format("{}%c{}", i == 0 ? "" : ", ", i);
+  }
   return fmt::format(R"(.version 8.8
 .target sm_90a
 .address_size 64
@@ -64,60 +87,79 @@ ld.global.b32 %a1, [%at+{a_below}];
 ld.global.b32 %a2, [%at+{a_right}];
 ld.global.b32 %a3, [%at+{a_both}];
 mad.lo.u32 %word, %row, 8, %column;
-mad.wide.u32 %at, %word, 4, %step;
-ld.global.b32 %c0, [%at+{c}];
-ld.global.b32 %c1, [%at+{c_right}];
-ld.global.b32 %c2, [%at+{c_below}];
-ld.global.b32 %c3, [%at+{c_both}];
-ld.global.b32 %low, [%step];
+mad.wide.u32 %at, %word, {d_bytes}, %step;
+{load_c}ld.global.b32 %low, [%step];
 setp.ne.u32 %accumulate, %low, 0;
 shr.u32 %s, %s, 4;
 cvt.u64.u32 %descriptor, %s;
 or.b64 %descriptor, %descriptor, 0x800080000;
 wgmma.fence.sync.aligned;
-wgmma.mma_async.sync.aligned.m64n8k16.f32.{type}.{type} {{%c0, %c1, %c2, %c3}}, {{%a0, %a1, %a2, %a3}}, %descriptor, %accumulate, 1, 1, 0;
+wgmma.mma_async.sync.aligned.{shape_and_types} {{{d}}}, {{%a0, %a1, %a2, %a3}}, %descriptor, %accumulate, 1, 1{transposed};
 wgmma.commit_group.sync.aligned;
 wgmma.wait_group.sync.aligned 0;
-mad.wide.u32 %at, %word, 4, %results;
-st.global.b32 [%at], %c0;
-st.global.b32 [%at+4], %c1;
-st.global.b32 [%at+256], %c2;
-st.global.b32 [%at+260], %c3;
-ret;
+mad.wide.u32 %at, %word, {d_bytes}, %results;
+{store_d}ret;
 }}
 )",
                      fmt::arg("step_bytes", sizeof(ProductStep)),
-                     fmt::arg("result_bytes", 4 * kProductRows * kProductColumns), fmt::arg("a", kA),
-                     fmt::arg("a_below", kA + 256), fmt::arg("a_right", kA + 16),
-                     fmt::arg("a_both", kA + 272), fmt::arg("b", kB), fmt::arg("c", kC),
-                     fmt::arg("c_right", kC + 4), fmt::arg("c_below", kC + 256), fmt::arg("c_both", kC + 260),
-                     fmt::arg("type", type));
+                     fmt::arg("result_bytes", d_bytes(form) * kProductRows * kProductColumns),
+                     fmt::arg("a", kA), fmt::arg("a_below", kA + 256), fmt::arg("a_right", kA + 16),
+                     fmt::arg("a_both", kA + 272), fmt::arg("b", kB), fmt::arg("d_bytes", d_bytes(form)),
+                     fmt::arg("load_c", load_c), fmt::arg("store_d", store_d), fmt::arg("d", registers),
+                     fmt::arg("shape_and_types", form.shape_and_types),
+                     fmt::arg("transposed", form.type == Half::kTf32 ? "" : ", 0"));
 }
 
-Experiment steps_of(Half half) {
-  std::vector<ProductStep> steps;
-  Random random(1);
-  auto x = std::make_unique<Operands>();
-  for (const OperandKind& kind : kOperandKinds) {
-    for (int i = 0; i < kStepsOfAKind; ++i) {
-      fill(random, kind, i, half, half, x.get());
-      ProductStep& step = steps.emplace_back();
-      step.accumulate = i % 4 != 3;
-      std::memcpy(step.a, x->a, sizeof step.a);
-      std::memcpy(step.b, x->b, sizeof step.b);
-      for (int m = 0; m < kProductRows; ++m) {
-        for (int n = 0; n < kProductColumns; ++n) step.c[m][n] = x->c[n][m];
+// The operands as the form has them: of tf32 a value of bf16 is the upper half of a word, another one the
+// rest, of which three bits count.
+void store_operands(const Form& form, const Operands& x, ProductStep* step) {
+  if (form.type == Half::kTf32) {
+    const auto widen = [](std::uint16_t* to, const std::uint16_t* from) {
+      for (int k = 0; k < kMatrixDepth / 2; ++k) {
+        to[2 * k] = from[k + kMatrixDepth / 2];
+        to[2 * k + 1] = from[k];
+      }
+    };
+    for (int m = 0; m < kProductRows; ++m) widen(step->a[m], x.a[m]);
+    for (int n = 0; n < kProductColumns; ++n) widen(step->b[n], x.b[n]);
+  } else {
+    std::memcpy(step->a, x.a, sizeof step->a);
+    std::memcpy(step->b, x.b, sizeof step->b);
+  }
+  for (int m = 0; m < kProductRows; ++m) {
+    for (int n = 0; n < kProductColumns; ++n) {
+      const std::uint32_t c = x.c[n][m];
+      if (form.d_is_f16) {
+        const std::uint16_t rounded = to_half(std::bit_cast<float>(c), Half::kF16);
+        std::memcpy(reinterpret_cast<std::byte*>(step->c) + 2 * (m * kProductColumns + n), &rounded, 2);
+      } else {
+        step->c[m][n] = c;
       }
     }
   }
+}
+
+Experiment steps_of(const Form& form) {
+  std::vector<ProductStep> steps;
+  Random random(1);
+  auto x = std::make_unique<Operands>();
+  const Half kind_type = form.type == Half::kTf32 ? Half::kBf16 : form.type;
+  for (const OperandKind& kind : kOperandKinds) {
+    for (int i = 0; i < kStepsOfAKind; ++i) {
+      fill(random, kind, i, kind_type, kind_type, x.get());
+      ProductStep& step = steps.emplace_back();
+      step.accumulate = i % 4 != 3;
+      store_operands(form, *x, &step);
+    }
+  }
   Experiment e;
-  e.name = half == Half::kBf16 ? "product_bf16" : "product_f16";
-  e.modules = {module_for(half)};
+  e.name = form.name;
+  e.modules = {module_for(form)};
   e.grid.x = static_cast<std::uint32_t>(steps.size());
   e.block.x = 128;
   e.shared_bytes = 256;
   const auto bytes = std::as_bytes(std::span(steps));
-  const std::size_t words = steps.size() * kProductRows * kProductColumns;
+  const std::size_t words = steps.size() * kProductRows * kProductColumns * d_bytes(form) / 4;
   e.buffers = {{"steps", {"u32", 4}, {bytes.begin(), bytes.end()}},
                {"d", {"u32", 4}, std::vector<std::byte>(4 * words, std::byte{0xa5}), words}};
   return e;
@@ -242,7 +284,8 @@ class LayoutWriter {
 }  // namespace
 
 std::vector<Experiment> product_experiments() {
-  std::vector<Experiment> all = {steps_of(Half::kBf16), steps_of(Half::kF16)};
+  std::vector<Experiment> all;
+  for (const Form& form : kForms) all.push_back(steps_of(form));
   for (const Half half : {Half::kBf16, Half::kF16}) {
     for (const int n : {64, 128, 256}) all.push_back(LayoutWriter(half, n).take());
   }

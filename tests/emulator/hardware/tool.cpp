@@ -6,6 +6,9 @@
 //                             files
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdio>
@@ -23,6 +26,8 @@
 
 namespace flashback::emulator::testing {
 namespace {
+
+constexpr unsigned kMostSeconds = 10;  // of an experiment on the GPU
 
 // "NVIDIA H200, driver 580.159.04, 2026-11-29"
 const std::string& this_machine() {
@@ -115,28 +120,62 @@ Results results_on(Workbench& gpu, const Experiment& experiment) {
   return first;
 }
 
-int record(const std::string& root, std::string_view begin) {
-  const std::unique_ptr<Workbench> gpu = open_hopper();
-  if (!gpu) return 1;
-  const std::unique_ptr<Workbench> here = emulator(0);
-  std::filesystem::create_directories(golden_folder(root));
+// Of a recording, shared between the processes that do it.
+struct Progress {
+  std::size_t next = 0;  // the first experiment that nobody has begun
   int failures = 0, different = 0;
-  for (const Experiment& experiment : all_experiments(root)) {
-    if (experiment.name.rfind(begin, 0) != 0) continue;
+};
+
+// Records from `progress->next` on, to the end or the first failure: a fault takes the context with it.
+// False where there is no GPU.
+bool record_some(const std::string& root, const std::vector<Experiment>& experiments, Progress* progress) {
+  const std::unique_ptr<Workbench> gpu = open_hopper();
+  if (!gpu) return false;
+  const std::unique_ptr<Workbench> here = emulator(0);
+  while (progress->next < experiments.size()) {
+    const Experiment& experiment = experiments[progress->next++];
+    alarm(kMostSeconds);
     const Results results = results_on(*gpu, experiment);
-    failures += results.empty();
-    if (results.empty()) continue;
+    alarm(0);
+    if (results.empty()) {
+      ++progress->failures;
+      break;
+    }
     std::ofstream(golden_path(root, experiment.name)) << golden_text(this_machine(), experiment, results);
     Results emulated;
     const Status status = run(*here, experiment, experiment.modules[0], &emulated);
     const std::string wrong =
         status.ok() ? difference(experiment, results, emulated) : status.sentence() + "\n";
-    different += !wrong.empty();
+    progress->different += !wrong.empty();
     if (!wrong.empty()) fmt::print("{}: the emulator gives\n{}", experiment.name, wrong);
   }
-  fmt::print("{}: {} failures; the emulator differs in {} experiments\n", this_machine(), failures,
-             different);
-  return failures == 0 ? 0 : 1;
+  return true;
+}
+
+int record(const std::string& root, std::string_view begin) {
+  std::vector<Experiment> experiments = all_experiments(root);
+  std::erase_if(experiments, [&](const Experiment& e) { return e.name.rfind(begin, 0) != 0; });
+  std::filesystem::create_directories(golden_folder(root));
+  void* shared = mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return 1;
+  auto* progress = new (shared) Progress;
+  while (progress->next < experiments.size()) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const bool has_gpu = record_some(root, experiments, progress);
+      std::fflush(stdout);
+      _exit(has_gpu ? 0 : 1);
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child) return 1;
+    if (WIFEXITED(status) && WEXITSTATUS(status) != 0) return 1;
+    if (!WIFSIGNALED(status)) continue;
+    fmt::print(stderr, "{}: ended by signal {}\n", experiments[progress->next - 1].name, WTERMSIG(status));
+    ++progress->failures;
+  }
+  fmt::print("{}: {} failures; the emulator differs in {} experiments\n", this_machine(), progress->failures,
+             progress->different);
+  return progress->failures == 0 ? 0 : 1;
 }
 
 int write_pages(const std::string& root) {
