@@ -40,6 +40,10 @@ Status check_cluster(const LaunchState& launch) {
     return invalid(fmt::format("the cluster of {} is {}; the entry is compiled for ({}, {}, {})",
                                program.name, text(cluster), required[0], required[1], required[2]));
   }
+  if (program.max_cluster != 0 && size > program.max_cluster) {
+    return invalid(fmt::format("the cluster of {} is {}; the entry is compiled for {} CTAs at most",
+                               program.name, text(cluster), program.max_cluster));
+  }
   if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0) {
     return invalid(
         fmt::format("the grid of {} is {}, its cluster {}; each extent must be a multiple of the "

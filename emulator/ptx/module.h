@@ -118,6 +118,7 @@ struct Entry {
   std::uint32_t min_ctas_per_sm = 0;       // .minnctapersm
   std::uint32_t max_registers = 0;         // .maxnreg
   std::uint32_t cluster[3] = {};           // .reqnctapercluster
+  std::uint32_t max_cluster = 0;           // .maxclusterrank: CTAs, 0 when absent
   std::vector<Statement> body;
 };
 

@@ -108,15 +108,19 @@ class ModuleParser {
       } else if (word == ".maxnreg") {
         entry.max_registers = std::uint32_t(lexer_.integer("a number of registers"));
       } else if (word == ".maxclusterrank") {
-        lexer_.integer("a number of CTAs");
+        entry.max_cluster = std::uint32_t(lexer_.integer("a number of CTAs"));
       } else if (word == ".pragma") {
         lexer_.quoted("a pragma");
         lexer_.expect(';', "a pragma");
-      } else if (word != ".explicitcluster" && word != ".blocksareclusters") {
+      } else if (word == ".blocksareclusters") {
+        Lexer::fail_at(at, fmt::format("the directive `.blocksareclusters` of entry `{}` is not provided: a "
+                                       "launch's grid counts CTAs, not clusters",
+                                       entry.name));
+      } else if (word != ".explicitcluster") {
         Lexer::fail_at(
             at, fmt::format("the directive `{}` of entry `{}` is not known; known are .maxntid, .reqntid, "
                             ".minnctapersm, .maxnreg, .reqnctapercluster, .explicitcluster, "
-                            ".maxclusterrank, .blocksareclusters, .pragma",
+                            ".maxclusterrank, .pragma",
                             word, entry.name));
       }
     }

@@ -221,13 +221,15 @@ void load_half_d(const Warp& warp, const Slot* registers, int columns, Rows d) {
   }
 }
 
+// A result that rounds to zero is +0, as the zero of a step is.
 void store_half_d(Warp& warp, const Slot* registers, int columns, const Rows d) {
   for (int r = 0; r < columns / 4; ++r) {
     auto* words = warp.lanes<std::uint32_t>(registers[r]);
     for (int g = 0; g < 8; ++g) {
       const __m256 row = _mm256_loadu_ps(reinterpret_cast<const float*>(&d[g + r % 2 * 8][r / 2 * 8]));
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(words + 4 * g),
-                       _mm256_cvtps_ph(row, _MM_FROUND_TO_NEAREST_INT));
+      const __m128i rounded = _mm256_cvtps_ph(row, _MM_FROUND_TO_NEAREST_INT);
+      const __m128i negative_zero = _mm_cmpeq_epi16(rounded, _mm_set1_epi16(INT16_MIN));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(words + 4 * g), _mm_andnot_si128(negative_zero, rounded));
     }
   }
 }

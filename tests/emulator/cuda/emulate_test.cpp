@@ -185,6 +185,10 @@ TEST_P(Emulate, NamesInstructionsThatItDoesNotHave) {
   EXPECT_NE(outcome.err.find("unsupported_instruction.cu:6"), std::string::npos) << outcome.err;
 }
 
+TEST_P(Emulate, RunsDependentLaunches) {
+  expect_clean(emulate("dependent_launch"), "0 wrong\n");
+}
+
 TEST_P(Emulate, LosesTheContextByAFault) {
   const struct {
     const char *fault, *error, *place;

@@ -348,6 +348,12 @@ TEST(Clusters, LaunchesThatCudaRefuses) {
   EXPECT_NE(sentence(pairs, {4, 1, 1}, {4, 1, 1}).find("the entry is compiled for (2, 1, 1)"),
             std::string::npos);
   EXPECT_NE(sentence(pairs, {3, 1, 1}, {1, 1, 1}).find("must be a multiple"), std::string::npos);
+  const std::string four = module_of(8, "", ".explicitcluster .maxclusterrank 4");
+  EXPECT_EQ(sentence(four, {8, 1, 1}, {2, 2, 1}),
+            "the grid of test is (8, 1, 1), its cluster (2, 2, 1); each "
+            "extent must be a multiple of the cluster's");
+  EXPECT_EQ(sentence(four, {8, 1, 1}, {4, 1, 1}), "");
+  EXPECT_NE(sentence(four, {8, 1, 1}, {8, 1, 1}).find("compiled for 4 CTAs at most"), std::string::npos);
 }
 
 }  // namespace

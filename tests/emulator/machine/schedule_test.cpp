@@ -324,22 +324,38 @@ TEST(Registers, MoveBetweenWarpgroups) {
             std::string::npos);
 }
 
-TEST(Registers, OneValueForAWarpgroup) {
-  const std::string ptx = module_of(8, R"(
+// Warp 0 gives 104 registers a thread back, its warpgroup's others 88: 368, of which the other group takes
+// 352.
+TEST(Registers, EachWarpHasItsOwnNumber) {
+  const auto ptx = [](int wanted) {
+    return module_of(8,
+                     fmt::format(R"(
 .reg .b32 %t;
 .reg .pred %p;
 mov.u32 %t, %tid.x;
+setp.ge.u32 %p, %t, 256;
+@%p bra END;
+setp.ge.u32 %p, %t, 128;
+@%p bra SECOND;
 setp.lt.u32 %p, %t, 32;
 @%p bra FIRST;
 setmaxnreg.dec.sync.aligned.u32 40;
 bra.uni END;
 FIRST:
 setmaxnreg.dec.sync.aligned.u32 24;
+bra.uni END;
+SECOND:
+setmaxnreg.inc.sync.aligned.u32 {};
 END:
 )",
-                                    ".maxntid 512");
-  EXPECT_NE(sentence(ptx).find("all warps of a warpgroup must ask for the same"), std::string::npos)
-      << sentence(ptx);
+                                 wanted),
+                     ".maxntid 512");
+  };
+  PtxBench bench(with(Completion::kEager));
+  EXPECT_EQ(bench.run(ptx(216), Address{0}, {512, 1, 1}).sentence(), "");
+  const Status status = bench.run(ptx(224), Address{0}, {512, 1, 1});
+  EXPECT_NE(status.sentence().find("waits for 224 registers a thread"), std::string::npos)
+      << status.sentence();
 }
 
 // An observer sees each executed instruction once, waits when they succeed.
