@@ -114,15 +114,20 @@ Checked check_variant(Arch arch, const Problem& problem, const VariantResult& pl
   return checked;
 }
 
-Checked mutate_variant(Arch arch, const Problem& problem, const DeviceInputs& inputs,
-                       const MutationSample& sample, const std::function<void(const std::string&)>& step) {
+Checked mutate_variant(Arch arch, const std::vector<MutationCase>& cases, const MutationSample& sample) {
   Checked checked;
   Plan plan;
-  require(make_plan(arch, problem, &plan));
+  require(make_plan(arch, cases.front().problem, &plan));
   checked.name = plan.kernel->main.name;
-  step("mutants of " + checked.name);
-  checked.mutants = run_mutants(arch, problem, inputs, sample);
+  checked.mutants = run_mutants(arch, cases, sample);
   return checked;
+}
+
+// The same where heads share keys and sums have a fixed order: the kernels' other ways.
+Problem in_turns(Problem problem) {
+  problem.shape.heads *= 2;
+  problem.deterministic = true;
+  return problem;
 }
 
 void check_backward(const Options& options, const std::vector<NamedSchedule>& schedules,
@@ -130,37 +135,45 @@ void check_backward(const Options& options, const std::vector<NamedSchedule>& sc
   const Arch arch = options.problem.arch().value_or(Arch::kSm100);
   Problem problem = options.problem.problem();
   const PartialShape given = options.problem.shape();
-  // Three query tiles: enough for every ring of the kernels to come round.
+  // Three query tiles and two of keys: every ring of the kernels comes round.
   if (options.mutate && !given.seqlen_q && !given.seqlen_k)
-    problem.shape.seqlen_q = 384, problem.shape.seqlen_k = 128;
+    problem.shape.seqlen_q = 384, problem.shape.seqlen_k = 256;
+  std::vector<Problem> problems = {problem};
+  if (options.mutate) problems.push_back(in_turns(problem));
   const auto variants = options.problem.variants();
-  for (const Variant& variant : variants) {
-    Plan plan;
-    require(make_plan(arch, in_variant(problem, variant), &plan));
+  for (const Problem& one : problems) {
+    for (const Variant& variant : variants) {
+      Plan plan;
+      require(make_plan(arch, in_variant(one, variant), &plan));
+    }
   }
   const auto data = options.data ? parse_data(*options.data) : reference::Data::kNormal;
   const auto seed =
       static_cast<std::uint64_t>(options.seed ? parse_whole("--seed", *options.seed, 0, INT64_MAX) : 0);
-  RunInputs inputs = generate_inputs(options.problem, problem, data, seed);
+  const std::size_t sample =
+      options.sample ? static_cast<std::size_t>(parse_whole("--sample", *options.sample, 1, 1 << 20)) : 0;
 
-  Progress progress(2 + 2 * variants.size());
+  Progress progress((2 + variants.size()) * problems.size() + variants.size());
   const auto step = [&](const std::string& what) { progress.step(what); };
   std::unique_ptr<Workbench> workbench;
   require(open_emulator(arch, 0, &workbench));
-  const JudgedRun run = run_and_judge(*workbench, true, problem, variants, 0, step, &inputs);
-  for (const VariantResult& plain : run.results) {
+  std::vector<JudgedRun> runs;
+  for (const Problem& one : problems) {
+    RunInputs inputs = generate_inputs(options.problem, one, data, seed);
+    runs.push_back(run_and_judge(*workbench, true, one, variants, 0, step, &inputs));
+  }
+  for (std::size_t v = 0; v < variants.size(); ++v) {
     if (options.mutate) {
-      report->checked.push_back(mutate_variant(
-          arch, in_variant(problem, plain.variant), run.inputs,
-          {static_cast<std::size_t>(options.sample ? parse_whole("--sample", *options.sample, 1, 1 << 20)
-                                                   : 0),
-           seed},
-          step));
-      continue;
+      step("mutants");
+      std::vector<MutationCase> cases;
+      for (std::size_t i = 0; i < problems.size(); ++i)
+        cases.push_back({in_variant(problems[i], variants[v]), runs[i].inputs});
+      report->checked.push_back(mutate_variant(arch, cases, {sample, seed}));
+    } else {
+      step("checking");
+      report->checked.push_back(check_variant(arch, in_variant(problem, variants[v]), runs.front().results[v],
+                                              runs.front().inputs, schedules, options.strict));
     }
-    step("checking");
-    report->checked.push_back(check_variant(arch, in_variant(problem, plain.variant), plain, run.inputs,
-                                            schedules, options.strict));
   }
   const Shape& s = problem.shape;
   report->subject = fmt::format("backward on {}, batch {}, heads {}/{}, rows {}/{}, head dimension {}",

@@ -16,10 +16,11 @@ const char* word(Severity severity) {
 
 std::string to_text(const Mutant& mutant) {
   const emulator::checking::Mutation& m = mutant.mutation;
-  std::string text = fmt::format("{} PTX line {} `{}` {}", mutant.killed_by.empty() ? "survived" : "killed  ",
-                                 m.line, m.instruction, m.change);
+  std::string text =
+      fmt::format("{} PTX line {} ({}) `{}` {}", mutant.killed_by.empty() ? "survived" : "killed  ", m.line,
+                  m.section, m.instruction, m.change);
   if (!mutant.killed_by.empty()) return text + ": " + mutant.killed_by;
-  return text + ": " + (mutant.reason ? *mutant.reason : "NOT EXPLAINED");
+  return text + ": " + mutant.reason.value_or(mutant.reached ? "NOT EXPLAINED" : "NOT REACHED");
 }
 
 std::string summary(const std::vector<Mutant>& mutants) {
@@ -83,8 +84,10 @@ nlohmann::ordered_json to_json(const CheckReport& report) {
     if (!c.mutants.empty()) one["mutants"] = nlohmann::ordered_json::array();
     for (const Mutant& m : c.mutants) {
       one["mutants"].push_back({{"line", m.mutation.line},
+                                {"section", m.mutation.section},
                                 {"instruction", m.mutation.instruction},
                                 {"change", m.mutation.change},
+                                {"reached", m.reached},
                                 {"killed_by", m.killed_by},
                                 {"reason", m.reason.value_or("")}});
     }

@@ -1,9 +1,11 @@
 #include "program/mutation_run.h"
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <memory>
 #include <set>
+#include <thread>
 
 #include "attention/launch.h"
 #include "emulator/check/checker.h"
@@ -20,14 +22,14 @@ using emulator::checking::Checker;
 using emulator::checking::Finding;
 using emulator::checking::Mutation;
 
-// A workbench on which one image has another text.
+// A workbench of a small GPU, on which one image has another text.
 class WithText : public Workbench {
  public:
   WithText(std::unique_ptr<Workbench> inner, std::string_view image, const std::string& text)
       : inner_(std::move(inner)), image_(image), text_(text) {}
 
   Arch arch() const override { return inner_->arch(); }
-  int multiprocessors() const override { return inner_->multiprocessors(); }
+  int multiprocessors() const override { return 2; }
   Status encode(const TensorMapRequest& request, void* map) override { return inner_->encode(request, map); }
   Status launch(const Launch& launch, Stream stream) override {
     if (launch.image->name != image_) return inner_->launch(launch, stream);
@@ -58,6 +60,19 @@ class WithText : public Workbench {
   const std::string& text_;
 };
 
+// Remembers which lines of the text ran.
+class ReachedLines : public Checker {
+ public:
+  ReachedLines() : Checker(true) {}
+  void executed(const emulator::Warp& warp, const emulator::Step& step, emulator::LaneMask mask) override {
+    if (step.line >= lines.size()) lines.resize(step.line + 1);
+    lines[step.line] = true;
+    Checker::executed(warp, step, mask);
+  }
+
+  std::vector<bool> lines;
+};
+
 struct Outcome {
   std::vector<Finding> findings;
   std::optional<DeviceGradients> gradients;  // none: a fault
@@ -65,69 +80,87 @@ struct Outcome {
 
 class Runner {
  public:
-  Runner(Arch arch, const Problem& problem, const DeviceInputs& inputs)
-      : arch_(arch), problem_(problem), inputs_(inputs) {
-    require(make_plan(arch, problem, &plan_));
-    for (const Completion completion : kCompletions)
-      plain_.push_back(run(std::string(image().ptx), completion));
+  Runner(Arch arch, const std::vector<MutationCase>& cases) : arch_(arch), cases_(cases) {
+    for (const MutationCase& one : cases) {
+      Plan plan;
+      require(make_plan(arch, one.problem, &plan));
+      kernel_ = &plan.kernel->main;
+      Reference& plain = plain_.emplace_back();
+      for (const Completion completion : kCompletions) {
+        ReachedLines lines;
+        plain.outcomes.push_back(run(one, std::string(image().ptx), completion, &lines));
+        plain.reached.push_back(std::move(lines.lines));
+      }
+    }
   }
 
-  const KernelImage& image() const { return *find_image(plan_.kernel->main.image); }
-  const std::string& entry() const { return plan_.kernel->main.name; }
+  const KernelImage& image() const { return *find_image(kernel_->image); }
+  const std::string& entry() const { return kernel_->name; }
 
-  std::string killed_by(const Mutation& mutation) const {
+  Mutant run(const Mutation& mutation) const {
     const std::string text = emulator::checking::mutated(image().ptx, mutation);
-    for (std::size_t c = 0; c < std::size(kCompletions); ++c) {
-      const Outcome outcome = run(text, kCompletions[c]);
-      std::set<std::string> how;
-      for (const Finding& finding : outcome.findings) {
-        if (count(outcome, finding.rule) > count(plain_[c], finding.rule)) how.insert(finding.rule);
+    Mutant mutant{mutation, false, {}, {}};
+    for (std::size_t i = 0; i < cases_.size(); ++i) {
+      for (std::size_t c = 0; c < std::size(kCompletions); ++c) {
+        const std::vector<bool>& reached = plain_[i].reached[c];
+        if (mutation.line >= reached.size() || !reached[mutation.line]) continue;
+        mutant.reached = true;
+        Checker checker(true);
+        mutant.killed_by = difference(run(cases_[i], text, kCompletions[c], &checker), plain_[i].outcomes[c]);
+        if (!mutant.killed_by.empty()) return mutant;
       }
-      if (!outcome.gradients) {
-        how.insert("fault");
-      } else if (outcome.gradients->dq != plain_[c].gradients->dq ||
-                 outcome.gradients->dk != plain_[c].gradients->dk ||
-                 outcome.gradients->dv != plain_[c].gradients->dv) {
-        how.insert("bytes");
-      }
-      if (how.empty()) continue;
-      std::string words;
-      for (const std::string& word : how) words += (words.empty() ? "" : ", ") + word;
-      return words;
     }
-    return "";
+    return mutant;
   }
 
  private:
   static constexpr Completion kCompletions[] = {Completion::kEager, Completion::kLazy};
+  struct Reference {  // a case with the kernel as it is, by completion
+    std::vector<Outcome> outcomes;
+    std::vector<std::vector<bool>> reached;
+  };
 
-  static std::size_t count(const Outcome& outcome, const std::string& rule) {
-    return static_cast<std::size_t>(std::count_if(outcome.findings.begin(), outcome.findings.end(),
-                                                  [&](const Finding& f) { return f.rule == rule; }));
+  static std::string difference(const Outcome& outcome, const Outcome& plain) {
+    const auto count = [](const Outcome& o, const std::string& rule) {
+      return std::count_if(o.findings.begin(), o.findings.end(),
+                           [&](const Finding& f) { return f.rule == rule; });
+    };
+    std::set<std::string> how;
+    for (const Finding& finding : outcome.findings) {
+      if (count(outcome, finding.rule) > count(plain, finding.rule)) how.insert(finding.rule);
+    }
+    if (!outcome.gradients) {
+      how.insert("fault");
+    } else if (outcome.gradients->dq != plain.gradients->dq || outcome.gradients->dk != plain.gradients->dk ||
+               outcome.gradients->dv != plain.gradients->dv) {
+      how.insert("bytes");
+    }
+    std::string words;
+    for (const std::string& word : how) words += (words.empty() ? "" : ", ") + word;
+    return words;
   }
 
-  Outcome run(const std::string& text, Completion completion) const {
-    Checker checker(true);
+  Outcome run(const MutationCase& one, const std::string& text, Completion completion,
+              Checker* checker) const {
     emulator::MachineOptions options;
     options.arch = arch_;
-    options.observer = &checker;
+    options.observer = checker;
     options.schedule.completion = completion;
     WithText workbench(emulator::make_workbench(options), image().name, text);
     Outcome outcome;
     try {
-      outcome.gradients = run_on(workbench, true, problem_, inputs_);
+      outcome.gradients = run_on(workbench, true, one.problem, one.inputs);
     } catch (const Failure& failure) {
       if (failure.code() != kInternal) throw;
     }
-    outcome.findings = checker.findings();
+    outcome.findings = checker->findings();
     return outcome;
   }
 
   const Arch arch_;
-  const Problem& problem_;
-  const DeviceInputs& inputs_;
-  Plan plan_;
-  std::vector<Outcome> plain_;
+  const std::vector<MutationCase>& cases_;
+  const Entry* kernel_ = nullptr;
+  std::vector<Reference> plain_;
 };
 
 // `size` of them, in the order of the text.
@@ -142,17 +175,23 @@ std::vector<Mutation> sampled(std::vector<Mutation> all, const MutationSample& s
 
 }  // namespace
 
-std::vector<Mutant> run_mutants(Arch arch, const Problem& problem, const DeviceInputs& inputs,
+std::vector<Mutant> run_mutants(Arch arch, const std::vector<MutationCase>& cases,
                                 const MutationSample& sample) {
-  const Runner runner(arch, problem, inputs);
-  SurvivorReasons reasons(arch, runner.entry());
-  std::vector<Mutant> mutants;
+  const Runner runner(arch, cases);
   const std::vector<Mutation> mutations =
       sampled(emulator::checking::mutations(runner.image().ptx, runner.entry()), sample);
-  for (const Mutation& mutation : mutations) {
-    Mutant mutant{mutation, runner.killed_by(mutation), {}};
-    if (mutant.killed_by.empty()) mutant.reason = reasons.explain(mutation);
-    mutants.push_back(std::move(mutant));
+  std::vector<Mutant> mutants(mutations.size());
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i; (i = next++) < mutations.size();) mutants[i] = runner.run(mutations[i]);
+  };
+  {
+    std::vector<std::jthread> threads(std::max(1u, std::thread::hardware_concurrency()));
+    for (std::jthread& thread : threads) thread = std::jthread(work);
+  }
+  SurvivorReasons reasons(arch, runner.entry());
+  for (Mutant& mutant : mutants) {
+    if (mutant.reached && mutant.killed_by.empty()) mutant.reason = reasons.explain(mutant.mutation);
   }
   return mutants;
 }

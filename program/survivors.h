@@ -13,8 +13,9 @@ namespace flashback::program {
 
 struct Survivor {
   Arch arch;
-  std::string_view entry;   // a part of the entry's name; empty: all
-  std::string_view opcode;  // how it begins
+  std::string_view entry;    // a part of the entry's name; empty: all
+  std::string_view section;  // of the kernel: `//@ name` in its text
+  std::string_view opcode;   // how it begins
   std::string_view change;
   int count;  // in each entry, at most
   std::string_view reason;

@@ -85,6 +85,13 @@ std::vector<Change> changes_of(const Instruction& instruction) {
   if (std::any_of(std::begin(kDropped), std::end(kDropped), is)) changes.push_back({"dropped", ""});
   if (opcode.find(".expect_tx") != opcode.npos)
     changes.push_back({"expects 16 bytes fewer", fewer_bytes(instruction)});
+  for (const std::string_view order : {".acquire", ".release"}) {
+    const bool accesses = is("ld.") || is("st.") || is("red.") || is("atom.");
+    if (const std::size_t at = opcode.find(order); accesses && at != opcode.npos) {
+      changes.push_back(
+          {"made relaxed", std::string(instruction.text).replace(at, order.size(), ".relaxed")});
+    }
+  }
   return changes;
 }
 
@@ -97,11 +104,17 @@ std::vector<Mutation> mutations(std::string_view ptx, std::string_view entry) {
   const std::size_t end = std::min(ptx.find(".entry ", start + 1), ptx.size());
   auto line = 1 + static_cast<std::uint32_t>(
                       std::count(ptx.begin(), ptx.begin() + static_cast<std::ptrdiff_t>(start), '\n'));
+  std::string section;
   for (std::size_t at = start; at < end; ++line) {
     const std::size_t stop = std::min(ptx.find('\n', at), end);
     std::size_t begin = ptx.find_first_not_of(" \t", at);
     if (begin < stop && ptx[begin] == '@')
       begin = ptx.find_first_not_of(" \t", ptx.find_first_of(" \t", begin));
+    constexpr std::string_view kMark = "//@ ";
+    if (ptx.substr(begin).starts_with(kMark)) {
+      const std::size_t name = begin + kMark.size();
+      section = ptx.substr(name, ptx.find_last_not_of(" \t\r", stop - 1) + 1 - name);
+    }
     const std::size_t semicolon = ptx.find(';', begin);
     if (begin < stop && semicolon < stop) {
       const std::string_view text = ptx.substr(begin, semicolon + 1 - begin);
@@ -111,8 +124,8 @@ std::vector<Mutation> mutations(std::string_view ptx, std::string_view entry) {
         const std::size_t from = guarded ? ptx.find_first_not_of(" \t", at) : begin;
         const std::string kept =
             change.replacement.empty() ? "" : std::string(ptx.substr(from, begin - from));
-        all.push_back(
-            {line, std::string(text), change.what, from, semicolon + 1 - from, kept + change.replacement});
+        all.push_back({line, section, std::string(text), change.what, from, semicolon + 1 - from,
+                       kept + change.replacement});
       }
     }
     at = stop + 1;

@@ -10,6 +10,7 @@ namespace flashback::emulator::checking {
 
 struct Mutation {
   std::uint32_t line = 0;   // of the text, from 1
+  std::string section;      // of the kernel: the last mark `//@ name` before it; empty before the first
   std::string instruction;  // as it stands there
   std::string change;       // "dropped", "waits for the other parity", ...
   std::size_t begin = 0, bytes = 0;
