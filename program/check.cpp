@@ -44,7 +44,7 @@ struct Options {
   ProblemOptions problem;
   std::optional<std::string> data, seed, ptx, launch, sample;
   std::string schedules = "eager,lazy,random:1";
-  bool strict = false, mutate = false, json = false;
+  bool strict = false, fixed_sums = false, mutate = false, json = false;
 };
 
 NamedSchedule parse_schedule(const std::string& word) {
@@ -95,7 +95,7 @@ Checked check_variant(Arch arch, const Problem& problem, const VariantResult& pl
   checked.name = plan.kernel->main.name;
   if (!plain.ok())
     checked.failures.push_back("a gradient is wrong; `flashback run` with the same options shows it");
-  Checker checker(strict);
+  Checker checker(strict, problem.deterministic);
   for (const NamedSchedule& named : schedules) {
     const auto workbench = emulator::make_workbench(watched(arch, named.schedule, checker));
     try {
@@ -195,7 +195,7 @@ void check_ptx(const Options& options, const std::vector<NamedSchedule>& schedul
   const Arch arch = arch_of(ptx);
   Checked checked;
   checked.name = spec.entry;
-  Checker checker(options.strict);
+  Checker checker(options.strict, options.fixed_sums);
   for (const NamedSchedule& named : schedules) {
     const auto workbench = emulator::make_workbench(watched(arch, named.schedule, checker));
     const Status status = launch(*workbench, spec, ptx);
@@ -245,6 +245,8 @@ void add_check(CLI::App& flashback, Action* chosen) {
   check->require_subcommand(0, 1);
   check->add_option("--ptx", options->ptx, "A kernel's text")->type_name("FILE");
   check->add_option("--launch", options->launch, "How it is launched: JSON")->type_name("FILE");
+  check->add_flag("--deterministic", options->fixed_sums,
+                  "Sums of floats in memory must come in a fixed order");
   add_common(*check);
   CLI::App* backward = check->add_subcommand("backward", "Our kernels of the backward pass");
   backward->footer(kExamples);

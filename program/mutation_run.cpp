@@ -63,7 +63,7 @@ class WithText : public Workbench {
 // Remembers which lines of the text ran.
 class ReachedLines : public Checker {
  public:
-  ReachedLines() : Checker(true) {}
+  explicit ReachedLines(const Problem& problem) : Checker(true, problem.deterministic) {}
   void executed(const emulator::Warp& warp, const emulator::Step& step, emulator::LaneMask mask) override {
     if (step.line >= lines.size()) lines.resize(step.line + 1);
     lines[step.line] = true;
@@ -87,7 +87,7 @@ class Runner {
       kernel_ = &plan.kernel->main;
       Reference& plain = plain_.emplace_back();
       for (const Completion completion : kCompletions) {
-        ReachedLines lines;
+        ReachedLines lines(one.problem);
         plain.outcomes.push_back(run(one, std::string(image().ptx), completion, &lines));
         plain.reached.push_back(std::move(lines.lines));
       }
@@ -105,7 +105,7 @@ class Runner {
         const std::vector<bool>& reached = plain_[i].reached[c];
         if (mutation.line >= reached.size() || !reached[mutation.line]) continue;
         mutant.reached = true;
-        Checker checker(true);
+        Checker checker(true, cases_[i].problem.deterministic);
         mutant.killed_by = difference(run(cases_[i], text, kCompletions[c], &checker), plain_[i].outcomes[c]);
         if (!mutant.killed_by.empty()) return mutant;
       }

@@ -66,4 +66,18 @@ void Barriers::passed(CtaState& state, std::uint32_t warp, std::uint32_t id, std
   }
 }
 
+void Barriers::cluster_joined(CtaState& state, std::uint32_t warp, std::uint32_t generation, bool relaxed) {
+  std::map<std::uint32_t, ClusterGeneration>& generations = clusters_[&state.cta->cluster()];
+  if (generations.size() == kGenerationsKept && !generations.contains(generation))
+    generations.erase(generations.begin());
+  state.warps[warp].threads.release(kAllLanes, &generations[generation][state.number], relaxed);
+}
+
+void Barriers::cluster_passed(CtaState& state, std::uint32_t warp, std::uint32_t generation) {
+  Knowledge all;
+  for (const auto& [cta, knowledge] : clusters_[&state.cta->cluster()][generation])
+    all.join_across(state.number, cta, knowledge);
+  state.warps[warp].threads.acquire(kAllLanes, all, false);
+}
+
 }  // namespace flashback::emulator::checking

@@ -14,13 +14,14 @@ using Kind = Operation::Kind;
 void Checker::launch_began(const Program& program) {
   program_ = &program;
   forms_ = forms_of(program);
-  races_.begin_launch(program, strict_);
+  operations_.clear();
+  races_.begin_launch(program);
   memory_order_.begin_launch();
   mbarriers_.begin_launch(program);
   barriers_.begin_launch(program);
   products_.begin_launch(program, forms_);
-  first_operation_ += operations_.size();
-  operations_.clear();
+  first_operation_ += places_.size();
+  places_.clear();
 }
 
 void Checker::cta_began(const Cta& cta) {
@@ -36,7 +37,7 @@ void Checker::cta_began(const Cta& cta) {
     warp.threads.reset(static_cast<Agent>(32 * w), cta.warps()[w].live());
     products_.begin_warp(warp);
   }
-  state->operations.clear();
+  state->operations = &operations_[state->number];
   state->shared.resize((on_rank(cta.shared_end(), 0) + kPieceBytes - 1) / kPieceBytes);
   state->columns.resize(std::size_t{4} * TensorMemory::kColumns);
   for (std::vector<Piece>* pieces : {&state->shared, &state->columns}) {
@@ -45,6 +46,7 @@ void Checker::cta_began(const Cta& cta) {
   state->mbarriers.clear();
   for (BarrierState& barrier : state->barriers) barrier = {};
   state->next_agent = state->tensor_core() + 1;
+  barriers_.cluster_began(cta.cluster());
   state->products = 0;
 }
 
@@ -76,8 +78,12 @@ void Checker::cta_ended(const Cta& cta) {
                             [&](const std::shared_ptr<Knowledge>& k, LaneMask) { known.join(k->ordered); });
   }
   // A product is known to be over where its columns are freed.
-  for (const OperationState& operation : state.operations) {
-    if (operation.kind != Kind::kBulkLoad || known.at(operation.agent) >= operation.time) continue;
+  for (const OperationState& operation : *state.operations) {
+    if (operation.kind != Kind::kBulkLoad) continue;
+    const bool is_known = std::any_of(operation.told.begin(), operation.told.end(), [&](const auto& told) {
+      return told.cta != state.number || known.at(told.agent) >= told.time;
+    });
+    if (is_known) continue;
     findings_.add("exit", Severity::kError, source_key(*program_, operation.step), [&] {
       return fmt::format("{}: {} ({}) is under way when the CTA exits: no thread has waited for its end.",
                          cta_words(cta), operation_words(operation), step_words(*program_, *operation.step));
@@ -176,8 +182,9 @@ void Checker::accessed(const Warp& warp, const Step& step, const LaneAccess& lan
   access.step = &step;
   access.reads = lanes.use != Use::kWrite;
   access.writes = lanes.use != Use::kRead;
-  access.strong = form_of(step).strong;
   const Form& form = form_of(step);
+  access.strong = form.strong;
+  access.sums_floats = form.sums_floats;
   for (LaneMask rest = form.strong ? lanes.lanes : 0; rest != 0; rest &= rest - 1) {
     const int l = std::countr_zero(rest);
     const std::uint64_t space = owner == nullptr ? 0 : (owner->number + 1) << 48;
@@ -213,15 +220,13 @@ void Checker::issued(const Operation& operation) {
   mine.first = warp.threads.first();
   mine.lanes = operation.lanes;
   const int lane = std::countr_zero(operation.lanes);
-  const auto place = static_cast<std::uint32_t>(state.operations.size() + 1);
+  const auto place = static_cast<std::uint32_t>(state.operations->size() + 1);
   switch (operation.kind) {
     case Kind::kProduct:
-      mine.agent = state.tensor_core();
-      mine.time = ++state.products;
+      mine.told = {{state.number, state.tensor_core(), ++state.products}};
       break;
     case Kind::kCommit:
-      mine.agent = state.tensor_core();
-      mine.time = state.products;
+      mine.told = {{state.number, state.tensor_core(), state.products}};
       break;
     case Kind::kBulkStore:
     case Kind::kBulkReduce:
@@ -242,9 +247,9 @@ void Checker::issued(const Operation& operation) {
     default:
       break;
   }
-  state.operations.push_back(std::move(mine));
-  operations_.resize(operation.number - first_operation_ + 1);
-  operations_.back() = {&state, place};
+  state.operations->push_back(std::move(mine));
+  places_.resize(operation.number - first_operation_ + 1);
+  places_.back() = {&state, place};
 }
 
 Access Checker::operation_access(std::uint64_t operation, Use use) {
@@ -268,6 +273,7 @@ void Checker::accessed(const OperationAccess& bytes) {
   if (mine.kind == Kind::kBulkReduce && bytes.use == Use::kReadWrite) {
     access.reads = false;
     access.strong = true;
+    access.sums_floats = form_of(*mine.step).sums_floats;
   }
   CtaState* owner = bytes.owner == nullptr ? nullptr : &state_of(*bytes.owner);
   for (const ByteRange& range : bytes.ranges) races_.bytes(access, owner, range.begin, range.bytes);
@@ -314,8 +320,7 @@ void Checker::mbarrier(const MbarrierEvent& event) {
     operation = &place.state->operation(place.index);
     if (operation->kind == Kind::kBulkLoad) {
       const MbarrierState& state = owner.mbarriers[event.address];
-      operation->agent = state.agent;
-      operation->time = state.phase + 1;
+      operation->told.push_back({owner.number, state.agent, state.phase + 1});
     }
   }
   mbarriers_.event(owner, by, event, form_of(*event.step), operation);
@@ -336,6 +341,15 @@ void Checker::barrier_joined(const Warp& warp, const Step& step, std::uint32_t i
 
 void Checker::barrier_passed(const Warp& warp, const Step&, std::uint32_t id, std::uint32_t generation) {
   barriers_.passed(state_of(warp), static_cast<std::uint32_t>(warp.index()), id, generation);
+}
+
+void Checker::cluster_barrier_joined(const Warp& warp, const Step& step, std::uint32_t generation) {
+  barriers_.cluster_joined(state_of(warp), static_cast<std::uint32_t>(warp.index()), generation,
+                           form_of(step).relaxed);
+}
+
+void Checker::cluster_barrier_passed(const Warp& warp, const Step&, std::uint32_t generation) {
+  barriers_.cluster_passed(state_of(warp), static_cast<std::uint32_t>(warp.index()), generation);
 }
 
 // ---- tensor memory

@@ -18,10 +18,11 @@ namespace flashback::emulator::checking {
 
 class Checker : public Observer {
  public:
-  // `strict`: advice too, where the ISA promises less than hardware does.
-  explicit Checker(bool strict)
+  // `strict`: advice too, where the ISA promises less than hardware does. `fixed_sums`: sums of floats in
+  // memory have to come in a fixed order.
+  explicit Checker(bool strict, bool fixed_sums = false)
       : strict_(strict),
-        races_(findings_),
+        races_(findings_, operations_, strict, fixed_sums),
         mbarriers_(findings_, strict),
         barriers_(findings_, strict),
         products_(findings_) {}
@@ -44,6 +45,8 @@ class Checker : public Observer {
                       std::uint32_t generation) override;
   void barrier_passed(const Warp& warp, const Step& step, std::uint32_t id,
                       std::uint32_t generation) override;
+  void cluster_barrier_joined(const Warp& warp, const Step& step, std::uint32_t generation) override;
+  void cluster_barrier_passed(const Warp& warp, const Step& step, std::uint32_t generation) override;
   void columns_allocated(const Warp& warp, const Step& step, std::uint32_t first,
                          std::uint32_t columns) override;
   void columns_released(const Warp& warp, const Step& step, std::uint32_t first,
@@ -61,12 +64,13 @@ class Checker : public Observer {
     return state_of(warp).warps[static_cast<std::size_t>(warp.index())];
   }
   const Form& form_of(const Step& step) const { return forms_[step.form]; }
-  Place place_of(std::uint64_t operation) const { return operations_[operation - first_operation_]; }
+  Place place_of(std::uint64_t operation) const { return places_[operation - first_operation_]; }
   Access operation_access(std::uint64_t operation, Use use);
   void wait_groups(CtaState& state, WarpState& warp, const Form& form, const Step& step, LaneMask mask);
 
   const bool strict_;
   Findings findings_;
+  Operations operations_;
   Races races_;
   Mbarriers mbarriers_;
   Barriers barriers_;
@@ -75,7 +79,7 @@ class Checker : public Observer {
   const Program* program_ = nullptr;
   std::vector<Form> forms_;
   std::unordered_map<const Cta*, std::unique_ptr<CtaState>> ctas_;
-  std::vector<Place> operations_;  // of this launch, by number
+  std::vector<Place> places_;  // of this launch's operations, by number
   std::uint64_t first_operation_ = 1;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -15,7 +16,7 @@
 namespace flashback::emulator::checking {
 
 // An operation, and when it is over: for the threads of its warp from `ended` on (`read_ended`: as far as it
-// reads), for whoever knows `agent` up to `time`.
+// reads), for whoever knows one of whom it has `told`.
 struct OperationState {
   const Step* step = nullptr;
   Operation::Kind kind = Operation::Kind::kBulkLoad;
@@ -23,11 +24,19 @@ struct OperationState {
   Agent first = 0;
   LaneMask lanes = 0;
   Time ended = 0, read_ended = 0;
-  Agent agent = 0;
-  Time time = 0;                  // 0: nobody is told
+  struct Told {
+    std::uint64_t cta;  // whose agent
+    Agent agent;
+    Time time;
+  };
+  std::vector<Told> told;
   std::uint32_t group = 0;        // among the bulk, cp.async or wgmma groups of the thread or warp
   std::uint32_t accumulator = 0;  // of tcgen05.mma: its first column and width, told apart by strict order
 };
+
+// The operations of a launch, by the number of their CTA: an access of one CTA is compared with those of
+// others that have ended.
+using Operations = std::unordered_map<std::uint64_t, std::vector<OperationState>>;
 
 // An mbarrier: what the arrivals of the phase under way pass on, and what those of the last one did.
 struct MbarrierState {
@@ -72,7 +81,7 @@ struct CtaState {
   const Cta* cta = nullptr;
   std::uint64_t number = 0;
   std::vector<WarpState> warps;
-  std::vector<OperationState> operations;
+  std::vector<OperationState>* operations = nullptr;
   std::vector<Piece> shared;
   std::vector<Piece> columns;                        // 4 * column + quarter
   std::map<std::uint32_t, MbarrierState> mbarriers;  // by address
@@ -82,7 +91,7 @@ struct CtaState {
   std::size_t ended_warps = 0;
 
   Agent tensor_core() const { return static_cast<Agent>(32 * warps.size()); }
-  OperationState& operation(std::uint32_t place) { return operations[place - 1]; }
+  OperationState& operation(std::uint32_t place) { return (*operations)[place - 1]; }
 };
 
 }  // namespace flashback::emulator::checking

@@ -26,13 +26,15 @@ constexpr std::pair<std::string_view, Form::Kind> kKinds[] = {
 
 Form form_of(std::string_view opcode) {
   Form form;
+  const auto has = [&](std::string_view piece) { return opcode.find(piece) != opcode.npos; };
+  const bool is_atomic = opcode.starts_with("atom") || opcode.starts_with("red.");
+  form.sums_floats = (is_atomic || opcode.starts_with("cp.reduce")) && has(".add") &&
+                     (has(".f16") || has(".bf16") || has(".f32") || has(".f64"));
   for (const auto& [prefix, kind] : kKinds) {
     if (!opcode.starts_with(prefix)) continue;
     form.kind = kind;
     return form;
   }
-  const auto has = [&](std::string_view piece) { return opcode.find(piece) != opcode.npos; };
-  const bool is_atomic = opcode.starts_with("atom") || opcode.starts_with("red.");
   if ((opcode.starts_with("fence") && !has("fence.proxy") && !has("mbarrier_init")) ||
       opcode.starts_with("membar")) {
     form.kind = Form::Kind::kMemoryFence;

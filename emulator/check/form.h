@@ -32,7 +32,8 @@ struct Form {
   bool strong = false;   // an access that does not race with other strong ones
   bool acquire = false;  // of a strong access
   bool release = false;
-  bool relaxed = false;  // of an mbarrier operation: it orders nothing but what fences say
+  bool sums_floats = false;  // atomically, so that the order shows in the last bits
+  bool relaxed = false;      // of an mbarrier operation: it orders nothing but what fences say
 };
 
 Form form_of(std::string_view opcode);

@@ -16,8 +16,15 @@ struct Knowledge {
   // done.
   Clock published, gained, fenced;
 
-  // Of threads of other CTAs, by the CTA's number: what happened before. Null: nothing.
-  using Foreign = std::map<std::uint64_t, Clock>;
+  // The first two, of the agents of other CTAs, by the CTA's number. Null: nothing.
+  struct Remote {
+    Clock ordered, proxied;
+    void join(const Remote& other) {
+      ordered.join(other.ordered);
+      proxied.join(other.proxied);
+    }
+  };
+  using Foreign = std::map<std::uint64_t, Remote>;
   std::shared_ptr<const Foreign> foreign;
 
   void join(const Knowledge& other) {
@@ -26,12 +33,29 @@ struct Knowledge {
     join_foreign(other.foreign);
     join_tensor(other);
   }
-  // What a thread of another CTA passed on.
-  void join_foreign(std::uint64_t cta, const Knowledge& other) {
-    auto more = std::make_shared<Foreign>();
-    if (other.foreign != nullptr) *more = *other.foreign;
-    (*more)[cta].join(other.ordered);
-    join_foreign(std::move(more));
+  // What CTA `from` passed on to CTA `to`, whose knowledge this is.
+  void join_across(std::uint64_t to, std::uint64_t from, const Knowledge& other) {
+    if (to == from) {
+      join(other);
+      return;
+    }
+    auto all = std::make_shared<Foreign>();
+    if (other.foreign != nullptr) *all = *other.foreign;
+    (*all)[from].join({other.ordered, other.proxied});
+    if (const auto own = all->find(to); own != all->end()) {
+      ordered.join(own->second.ordered);
+      proxied.join(own->second.proxied);
+      all->erase(own);
+    }
+    join_foreign(std::move(all));
+  }
+  // Behind a fence.proxy.async, what happened before is visible to the asynchronous proxy.
+  void fence_proxy() {
+    proxied.join(ordered);
+    if (foreign == nullptr) return;
+    auto fenced_too = std::make_shared<Foreign>(*foreign);
+    for (auto& [cta, remote] : *fenced_too) remote.proxied.join(remote.ordered);
+    foreign = std::move(fenced_too);
   }
   void join_foreign(std::shared_ptr<const Foreign> other) {
     if (other == nullptr || other == foreign) return;
@@ -40,7 +64,7 @@ struct Knowledge {
       return;
     }
     auto both = std::make_shared<Foreign>(*foreign);
-    for (const auto& [cta, clock] : *other) (*both)[cta].join(clock);
+    for (const auto& [cta, remote] : *other) (*both)[cta].join(remote);
     foreign = std::move(both);
   }
   // What a relaxed operation passes on.

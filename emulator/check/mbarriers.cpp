@@ -21,7 +21,7 @@ void Mbarriers::event(CtaState& owner, CtaState& by, const MbarrierEvent& event,
       break;
     case Kind::kArrive:
     case Kind::kComplete:
-      arrive(by, event, form, operation, state);
+      arrive(owner, by, event, form, operation, state);
       break;
     case Kind::kWait:
       wait(by, event, form, state);
@@ -92,32 +92,34 @@ void Mbarriers::require_initialised(CtaState& owner, CtaState& by, const Mbarrie
   });
 }
 
-void Mbarriers::arrive(CtaState& by, const MbarrierEvent& event, const Form& form, OperationState* operation,
-                       MbarrierState& state) {
+void Mbarriers::arrive(CtaState& owner, CtaState& by, const MbarrierEvent& event, const Form& form,
+                       OperationState* operation, MbarrierState& state) {
   const auto warp = static_cast<std::uint32_t>(event.warp->index());
+  Knowledge passed;
   if (operation == nullptr) {
-    by.warps[warp].threads.release(event.lanes, &state.arriving, form.relaxed);
+    by.warps[warp].threads.release(event.lanes, &passed, form.relaxed);
   } else if (operation->kind == Operation::Kind::kCommit) {
     // Behind the products of the thread, with the fence before_thread_sync in it.
-    state.arriving.join(*operation->view.known);
-    state.arriving.ordered.raise(operation->first, operation->lanes, operation->view.now);
-    state.arriving.ordered.raise(by.tensor_core(), operation->time);
-    state.arriving.published.join(operation->view.known->fenced);
-    state.arriving.published.raise(operation->first, operation->lanes, operation->view.now);
-    state.arriving.published.raise(by.tensor_core(), operation->time);
+    const OperationState::Told& products = operation->told.front();
+    passed = *operation->view.known;
+    passed.ordered.raise(operation->first, operation->lanes, operation->view.now);
+    passed.ordered.raise(products.agent, products.time);
+    passed.published.join(passed.fenced);
+    passed.published.raise(operation->first, operation->lanes, operation->view.now);
+    passed.published.raise(products.agent, products.time);
   } else if (operation->kind == Operation::Kind::kCopyArrival) {
     for (const std::uint32_t place : by.warps[warp].open) {
       OperationState& copy = by.operation(place);
       if (copy.kind != Operation::Kind::kCopy || place > static_cast<std::uint32_t>(operation->group))
         continue;
-      copy.agent = state.agent;
-      copy.time = state.phase + 1;
+      copy.told = {{owner.number, state.agent, state.phase + 1}};
     }
   } else if (operation->view.known != nullptr && !strict_) {
     // A copy comes after what its thread knew; the ISA does not promise that its end says so (8.9.1.1).
-    state.arriving.join(*operation->view.known);
-    state.arriving.ordered.raise(operation->first, operation->lanes, operation->view.now);
+    passed = *operation->view.known;
+    passed.ordered.raise(operation->first, operation->lanes, operation->view.now);
   }
+  state.arriving.join_across(owner.number, by.number, passed);
   if (event.kind != MbarrierEvent::Kind::kArrive) return;
   state.arrived_warps.push_back(warp);
   ++state.arrivals[warp];

@@ -7,13 +7,7 @@ void MemoryOrder::access(CtaState& state, WarpState& warp, LaneMask lanes, std::
   Released& here = locations_[address];
   if (reads) {
     if (form.acquire) acquire(state.number, warp, lanes, here);
-    for (const auto& [cta, knowledge] : here) {
-      if (cta == state.number) {
-        warp.seen.join(knowledge);
-      } else {
-        warp.seen.join_foreign(cta, knowledge);
-      }
-    }
+    for (const auto& [cta, knowledge] : here) warp.seen.join_across(state.number, cta, knowledge);
   }
   if (!writes) return;
   if (form.release) {
@@ -25,13 +19,7 @@ void MemoryOrder::access(CtaState& state, WarpState& warp, LaneMask lanes, std::
 
 void MemoryOrder::acquire(std::uint64_t cta, WarpState& warp, LaneMask lanes, const Released& released) {
   Knowledge all;
-  for (const auto& [from, knowledge] : released) {
-    if (from == cta) {
-      all.join(knowledge);
-    } else {
-      all.join_foreign(from, knowledge);
-    }
-  }
+  for (const auto& [from, knowledge] : released) all.join_across(cta, from, knowledge);
   warp.threads.acquire(lanes, all, false);
 }
 

@@ -42,16 +42,41 @@ bool is_generic(Operation::Kind kind) {
 
 }  // namespace
 
+// Between CTAs, whose accesses of one proxy are in order only behind a proxy fence too (ISA 8.9.5: the same
+// proxy orders within a CTA).
+Races::Order Races::foreign_order(const Record& earlier, bool earlier_writes, const Access& access) const {
+  const Knowledge& known = *access.view.known;
+  const auto clock_of = [&](std::uint64_t cta, Clock Knowledge::*own,
+                            Clock Knowledge::Remote::*other) -> const Clock* {
+    if (cta == access.state->number) return &(known.*own);
+    if (known.foreign == nullptr) return nullptr;
+    const auto remote = known.foreign->find(cta);
+    return remote == known.foreign->end() ? nullptr : &(remote->second.*other);
+  };
+  const OperationState* operation = operation_of(earlier);
+  const auto covered = [&](Clock Knowledge::*own, Clock Knowledge::Remote::*other) {
+    Time time = earlier.time;
+    if (operation != nullptr) {
+      for (const OperationState::Told& told : operation->told) {
+        const Clock* clock = clock_of(told.cta, own, other);
+        if (clock != nullptr && clock->at(told.agent) >= told.time) return true;
+      }
+      time = earlier_writes ? operation->ended : operation->read_ended;
+      if (time == 0) return false;
+    }
+    const Clock* clock = clock_of(earlier.cta, own, other);
+    return clock != nullptr && clock->behind(earlier.first, earlier.lanes, time) == 0;
+  };
+  if (!covered(&Knowledge::ordered, &Knowledge::Remote::ordered)) return Order::kUnordered;
+  if (!access.async_proxy || !earlier_writes || (operation != nullptr && !operation->told.empty()))
+    return Order::kOrdered;
+  return covered(&Knowledge::proxied, &Knowledge::Remote::proxied) ? Order::kOrdered : Order::kNotProxied;
+}
+
 Races::Order Races::order(const Record& earlier, bool earlier_writes, const Access& access,
                           Space space) const {
   const Knowledge& known = *access.view.known;
-  if (earlier.cta != access.state->number) {
-    if (known.foreign == nullptr) return Order::kUnordered;
-    const auto clock = known.foreign->find(earlier.cta);
-    const bool is_known = clock != known.foreign->end() &&
-                          clock->second.behind(earlier.first, earlier.lanes, earlier.time) == 0;
-    return is_known ? Order::kOrdered : Order::kUnordered;
-  }
+  if (earlier.cta != access.state->number) return foreign_order(earlier, earlier_writes, access);
   const bool tensor = space == Space::kTensor;
   // In tensor memory a lane of a warp has its own lane, whatever the lanes of the access.
   const auto covered = [&](const Clock& clock, bool exempt) {
@@ -60,7 +85,9 @@ Races::Order Races::order(const Record& earlier, bool earlier_writes, const Acce
       return unknown(clock, access, earlier.first, earlier.lanes, earlier.time, tensor) == 0;
     }
     const OperationState& operation = access.state->operation(earlier.operation);
-    if (operation.time != 0 && clock.at(operation.agent) >= operation.time) return true;
+    for (const OperationState::Told& told : operation.told) {
+      if (told.cta == access.state->number && clock.at(told.agent) >= told.time) return true;
+    }
     const Time ended = earlier_writes ? operation.ended : operation.read_ended;
     if (ended == 0) return false;
     if (!exempt) return clock.behind(earlier.first, earlier.lanes, ended) == 0;
@@ -104,9 +131,9 @@ void Races::note(const Conflict& conflict, std::uint32_t part, std::uint64_t pla
   }
   for (Conflict& noted : conflicts_) {
     if (noted.order != conflict.order || noted.earlier.step != conflict.earlier.step ||
-        noted.uninitialised != conflict.uninitialised || noted.space != conflict.space ||
-        noted.earlier_writes != conflict.earlier_writes || noted.on_mbarrier != conflict.on_mbarrier ||
-        noted.earlier.first != conflict.earlier.first) {
+        noted.of_sums != conflict.of_sums || noted.uninitialised != conflict.uninitialised ||
+        noted.space != conflict.space || noted.earlier_writes != conflict.earlier_writes ||
+        noted.on_mbarrier != conflict.on_mbarrier || noted.earlier.first != conflict.earlier.first) {
       continue;
     }
     noted.first = std::min(noted.first, first);
@@ -131,10 +158,12 @@ void Races::piece(const Access& access, Piece& piece, std::uint32_t part, Space 
   mine.time = access.view.now;
   mine.part = part;
   mine.strong = access.strong;
+  mine.sums_floats = access.sums_floats;
 
   const auto conflict = [&](Order order, const Record& earlier, bool earlier_writes, std::uint32_t parts) {
     Conflict c{};
     c.order = order;
+    c.of_sums = fixed_sums_ && access.sums_floats && earlier.sums_floats;
     c.earlier = earlier;
     c.earlier_writes = earlier_writes;
     c.space = space;
@@ -154,7 +183,8 @@ void Races::piece(const Access& access, Piece& piece, std::uint32_t part, Space 
   }
   for (const Record& write : piece.writes) {
     const std::uint32_t both = write.part & part;
-    if (both == 0 || (write.strong && access.strong)) continue;
+    const bool of_sums = fixed_sums_ && write.sums_floats && access.sums_floats;
+    if (both == 0 || (write.strong && access.strong && !of_sums)) continue;
     const Order found = order(write, true, access, space);
     if (found != Order::kOrdered) conflict(found, write, true, both);
   }
@@ -229,6 +259,7 @@ void Races::report(const Access& access) {
   for (const Conflict& c : conflicts_) {
     const bool strict_only = c.order == Order::kNotFenced || c.order == Order::kOnlyIssueOrder;
     const char* rule = c.uninitialised                     ? "uninitialised"
+                       : c.of_sums                         ? "sum-order"
                        : c.on_mbarrier                     ? "mbarrier"
                        : c.order == Order::kNotProxied     ? "proxy"
                        : c.order == Order::kNotFenced      ? "tensor-fence"
@@ -292,6 +323,12 @@ std::string Races::sentence(const Access& access, const Conflict& c) const {
           "accumulator and shape. A commit and a wait on it would order them.",
           cta, here, before);
     default:
+      if (c.of_sums) {
+        return fmt::format(
+            "{}: {}, and {}; both add floats, and nothing orders the two, so the last bits of the sum may "
+            "change from run to run. The end of the first, released and acquired before the second, would.",
+            cta, here, before);
+      }
       return fmt::format("{}: {}, and {}; nothing orders the two. {}", cta, here, before,
                          remedy(access, mine, c.earlier, other, c.earlier_writes));
   }

@@ -21,15 +21,16 @@ struct Access {
   std::uint32_t operation = 0;  // 1 + place in state->operations; 0: the lanes of the view
   bool reads = false, writes = false;
   bool strong = false;
+  bool sums_floats = false;
   bool async_proxy = false;
 };
 
 class Races {
  public:
-  explicit Races(Findings& findings) : findings_(findings) {}
-  void begin_launch(const Program& program, bool strict) {
+  Races(Findings& findings, const Operations& operations, bool strict, bool fixed_sums)
+      : findings_(findings), operations_(operations), strict_(strict), fixed_sums_(fixed_sums) {}
+  void begin_launch(const Program& program) {
     program_ = &program;
-    strict_ = strict;
     global_.clear();
   }
 
@@ -50,6 +51,7 @@ class Races {
   };
   struct Conflict {
     Order order;
+    bool of_sums = false;  // the order shows in a sum's last bits
     bool uninitialised = false, earlier_writes = false, on_mbarrier = false;
     Record earlier;
     Space space;
@@ -58,13 +60,18 @@ class Races {
   };
 
   void piece(const Access& access, Piece& piece, std::uint32_t part, Space space, std::uint64_t place);
+  const OperationState* operation_of(const Record& record) const {
+    return record.operation == 0 ? nullptr : &operations_.at(record.cta)[record.operation - 1];
+  }
+  Order foreign_order(const Record& earlier, bool earlier_writes, const Access& access) const;
   Order order(const Record& earlier, bool earlier_writes, const Access& access, Space space) const;
   void note(const Conflict& conflict, std::uint32_t part, std::uint64_t place);
   std::string sentence(const Access& access, const Conflict& conflict) const;
 
   Findings& findings_;
+  const Operations& operations_;
+  const bool strict_, fixed_sums_;
   const Program* program_ = nullptr;
-  bool strict_ = false;
   GlobalShadow global_;
   std::vector<Conflict> conflicts_;
 };

@@ -23,6 +23,7 @@ struct Record {
   Time time = 0;
   std::uint32_t part = 0;
   bool strong = false;  // does not race with other strong ones
+  bool sums_floats = false;
 };
 
 struct Piece {

@@ -82,7 +82,7 @@ View Threads::issue(LaneMask lanes) {
 void Threads::fence_proxy(LaneMask lanes) {
   each_strand(lanes, [&](Strand& strand) {
     Knowledge& known = strand.change();
-    known.proxied.join(known.ordered);
+    known.fence_proxy();
     known.proxied.raise(first_, strand.lanes, now_);
   });
   ++now_;
