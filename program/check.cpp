@@ -135,9 +135,11 @@ void check_backward(const Options& options, const std::vector<NamedSchedule>& sc
   const Arch arch = options.problem.arch().value_or(Arch::kSm100);
   Problem problem = options.problem.problem();
   const PartialShape given = options.problem.shape();
-  // Three query tiles and two of keys: every ring of the kernels comes round.
-  if (options.mutate && !given.seqlen_q && !given.seqlen_k)
-    problem.shape.seqlen_q = 384, problem.shape.seqlen_k = 256;
+  if (options.mutate && !given.seqlen_q && !given.seqlen_k) {
+    // Every ring of the kernels comes round: one CTA after three query tiles, on sm_90a after four key tiles.
+    problem.shape.seqlen_q = arch == Arch::kSm100 ? 384 : 256;
+    problem.shape.seqlen_k = arch == Arch::kSm100 ? 384 : 1024;
+  }
   std::vector<Problem> problems = {problem};
   if (options.mutate) problems.push_back(in_turns(problem));
   const auto variants = options.problem.variants();

@@ -258,14 +258,14 @@ void Races::report(const Access& access) {
   if (conflicts_.empty()) return;
   for (const Conflict& c : conflicts_) {
     const bool strict_only = c.order == Order::kNotFenced || c.order == Order::kOnlyIssueOrder;
-    const char* rule = c.uninitialised                     ? "uninitialised"
-                       : c.of_sums                         ? "sum-order"
-                       : c.on_mbarrier                     ? "mbarrier"
-                       : c.order == Order::kNotProxied     ? "proxy"
-                       : c.order == Order::kNotFenced      ? "tensor-fence"
-                       : c.order == Order::kOnlyIssueOrder ? "mma-order"
-                       : c.space == Space::kTensor         ? "tensor-race"
-                                                           : "race";
+    const char* rule = c.uninitialised                             ? "uninitialised"
+                       : c.on_mbarrier                             ? "mbarrier"
+                       : c.order == Order::kNotProxied             ? "proxy"
+                       : c.of_sums && c.order == Order::kUnordered ? "sum-order"
+                       : c.order == Order::kNotFenced              ? "tensor-fence"
+                       : c.order == Order::kOnlyIssueOrder         ? "mma-order"
+                       : c.space == Space::kTensor                 ? "tensor-race"
+                                                                   : "race";
     std::string key;
     if (c.order == Order::kOnlyIssueOrder) {
       key = fmt::format("{} {}", access.state->operation(access.operation).accumulator,

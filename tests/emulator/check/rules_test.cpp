@@ -21,6 +21,7 @@ struct Rule {
   const char* text;
   bool strict = false;
   std::uint32_t ctas = 1;
+  bool fixed_sums = false;
 };
 
 // %g: 4096 bytes of global memory; %s: shared memory; %t: the thread; %w: its warp; %l: its lane.
@@ -56,7 +57,7 @@ std::string text_of(const Rule& rule, bool twin) {
 }
 
 std::vector<Finding> check(const Rule& rule, bool twin, Completion completion) {
-  Checker checker(rule.strict);
+  Checker checker(rule.strict, rule.fixed_sums);
   MachineOptions options;
   options.observer = &checker;
   options.schedule.completion = completion;
@@ -172,6 +173,39 @@ ld.acquire.cta.shared.u32 %r1, [%s+512];
 ld.shared.u32 %r2, [%r0-128];
 END:
 )"},
+    {"SumsInNoOrder", "sum-order", "both add floats", 32, R"(
+@!%l0 bra END;
+setp.eq.u32 %p, %c, 0;
+@%p bra ADD; //+
+WAIT: //+
+ld.acquire.gpu.global.u32 %r1, [%g+256]; //+
+setp.eq.u32 %p, %r1, 0; //+
+@%p bra WAIT; //+
+ADD:
+red.global.add.f32 [%g], 0f3F800000;
+red.release.gpu.global.add.u32 [%g+256], 1; //+
+END:
+)",
+     false, 2, true},
+    {"BulkSumsInTurnWithoutProxyFence", "proxy", "fence.proxy.async", 32, R"(
+@!%l0 bra END;
+setp.eq.u32 %p, %c, 0;
+st.shared.v4.f32 [%s], {0f3F800000, 0f3F800000, 0f3F800000, 0f3F800000};
+fence.proxy.async.shared::cta;
+@%p bra ADD;
+WAIT:
+ld.acquire.gpu.global.u32 %r1, [%g+256];
+setp.eq.u32 %p, %r1, 0;
+@%p bra WAIT;
+fence.proxy.async.global; //+
+ADD:
+cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%g], [%s], 16;
+cp.async.bulk.commit_group;
+cp.async.bulk.wait_group 0;
+red.release.gpu.global.add.u32 [%g+256], 1;
+END:
+)",
+     false, 2, true},
     {"AFlagOfAnotherCtaWithoutFence", "race", "CTA number 0", 32, R"(
 setp.eq.u32 %p, %c, 1;
 @%p bra READ;
