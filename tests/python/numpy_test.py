@@ -1,4 +1,4 @@
-"""Gradients over NumPy arrays against double precision, on the emulator of both architectures."""
+"""Attention and its gradients over NumPy arrays against double precision, on the emulator of both architectures."""
 
 import unittest
 
@@ -94,6 +94,19 @@ CASES = {
         rows=150, keys=120, cu=([0, 40, 40, 130], [0, 50, 60, 110]), used=([30, 0, 90], [50, 10, 33]), causal=True),
     "no rows": dict(rows=0, keys=20),
 }
+
+
+class Forward(unittest.TestCase):
+    def test_against_double_precision(self):
+        for name, chosen in CASES.items():
+            case = Case(**chosen)
+            for arch in "sm100", "sm90":
+                fa.emulate(arch)
+                with self.subTest(arch=arch, case=name):
+                    out, lse = case.forward(return_lse=True)
+                    self.assertEqual(out.dtype, np.dtype(case.dtype))
+                    self.assertEqual(case.wrong(("out", "lse"), (out, lse)), [])
+                    self.assertEqual(case.forward().tobytes(), out.tobytes())
 
 
 class Backward(unittest.TestCase):
