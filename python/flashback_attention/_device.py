@@ -7,7 +7,7 @@ from . import _library
 
 _opened = {}
 _opening = threading.Lock()
-_emulator = ("sm100", 0)
+_emulator = ("sm90", 0)  # the quicker of the two to emulate
 
 
 def _open(key, function, *arguments):
@@ -33,7 +33,7 @@ def emulator():
     return _open(_emulator, _library.device_emulator, arch.encode(), threads)
 
 
-def emulate(arch="sm100", threads=0):
+def emulate(arch="sm90", threads=0):
     """Chooses what arrays in the host's memory run on from here on: the emulator as `arch`, "sm100" or "sm90",
     with so many host threads (0: one for each core). Results do not depend on the threads."""
     global _emulator

@@ -15,7 +15,6 @@ from flashback_attention.compat.flash_attn import flash_attn_func, flash_attn_va
 
 OPS = torch.ops.flashback_attention
 KEPT = {torch.bfloat16: ml_dtypes.bfloat16, torch.float16: np.float16}
-fa.emulate("sm90")  # the quicker of the two to emulate
 
 
 def normal(*shape, dtype=torch.bfloat16, seed=0, grad=True):
