@@ -54,19 +54,21 @@ def draw(kept):
     runs = list({name(run): run for run in kept["runs"]}.values())
     base = next(run for run in runs if run["attention"] == "sdpa")
     colours = {name(run): COLOURS[i % len(COLOURS)] for i, run in enumerate(runs)}
-    height = 2 * HEIGHT + 60
+    height = 2 * HEIGHT + 76
     svg = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" font-family="sans-serif" font-size="12">',
            '<rect width="100%" height="100%" fill="white"/>']
     svg += panel(0, "loss over steps", {name(run): (colours[name(run)], run["losses"]) for run in runs})
     svg += panel(HEIGHT, f"loss less that of {name(base)}, means of {AVERAGED} steps",
                  {name(run): (colours[name(run)], apart(run, base)) for run in runs if run is not base})
     for i, run in enumerate(runs):
-        svg.append(f'<rect x="{LEFT + 160 * i}" y="{height - 48}" width="14" height="4" fill="{colours[name(run)]}"/>')
-        svg.append(f'<text x="{LEFT + 20 + 160 * i}" y="{height - 42}">{name(run)}</text>')
+        svg.append(f'<rect x="{LEFT + 160 * i}" y="{height - 64}" width="14" height="4" fill="{colours[name(run)]}"/>')
+        svg.append(f'<text x="{LEFT + 20 + 160 * i}" y="{height - 58}">{name(run)}</text>')
     options = kept["options"]
-    svg.append(f'<text x="{LEFT}" y="{height - 16}">GPT of {options["layers"]} layers, width {options["width"]}, head dim 64; '
-               f'{options["batch"]} x {options["length"]} bytes a step{", packed documents" if options["packed"] else ""}; '
-               f'{kept["card"]}, {kept["date"]}, torch {kept["torch"]}</text>')
+    lines = (f'GPT of {options["layers"]} layers, width {options["width"]}, head dim 64; {options["batch"]} x '
+             f'{options["length"]} bytes a step{", packed documents" if options["packed"] else ""}',
+             f'{kept["card"]}, {kept["date"]}, torch {kept["torch"]}')
+    for i, line in enumerate(lines):
+        svg.append(f'<text x="{LEFT}" y="{height - 32 + 18 * i}">{line}</text>')
     return "\n".join(svg + ["</svg>"]) + "\n"
 
 
@@ -79,7 +81,7 @@ def main():
     pathlib.Path(options.out).write_text(draw(kept))
     base = next(run for run in kept["runs"] if run["attention"] == "sdpa")
     for run in kept["runs"]:
-        furthest = max(map(abs, apart(run, base)))
+        furthest = max(map(abs, apart(run, base)[-max(1, len(run["losses"]) - AVERAGED):]))  # means of AVERAGED steps
         print(f"{name(run)}: last loss {smooth(run['losses'])[-1]:.4f}, at most {furthest:.4f} from {name(base)}; "
               f"{run['tokens_per_second']} tokens/s; weights {run['weights'][:12]}")
 
