@@ -9,6 +9,7 @@
 #include "kernels/images.h"
 #include "kernels/sm100/backward/config.h"
 #include "kernels/sm90/backward/config.h"
+#include "kernels/sm90/forward/config.h"
 
 namespace flashback {
 namespace {
@@ -33,6 +34,9 @@ inline constexpr Features kEverything = {.grouped_queries = true,
                                          .fp32_gradients = true,
                                          .deterministic = true};
 
+inline constexpr Features kForwardFeatures = {
+    .grouped_queries = true, .empty = true, .ragged = true, .sink = true};
+
 Kernel sm100_backward(int head_dim, Dtype dtype, MaskKind mask, TensorMemory memory, Signal signal) {
   const blackwell::Config config = {
       .head_dim = head_dim,
@@ -56,12 +60,13 @@ Kernel sm100_backward(int head_dim, Dtype dtype, MaskKind mask, TensorMemory mem
           .features = kEverything,
           .tile_q = blackwell::kQueryRows,
           .tile_k = blackwell::kKeyRows,
-          .preprocess = {"preprocess_" + what, kCommon, common::kThreads, 0},
+          .schedule = {"schedule_sm100", kCommon, common::kScheduleThreads, 0},
           .main = {fmt::format("backward_{}_{}", what, variant), "sm100_backward", blackwell::kThreads,
                    blackwell::shared_bytes(head_dim)},
+          .preprocess = {"preprocess_" + what, kCommon, common::kThreads, 0},
+          .sink = {"sink_sm100", kCommon, common::kThreads, 0},
           .postprocess = {"postprocess_" + what, kCommon, common::kThreads, 0},
-          .schedule = {"schedule_sm100", kCommon, common::kScheduleThreads, 0},
-          .sink = {"sink_sm100", kCommon, common::kThreads, 0}};
+          .unseen = {}};
 }
 
 Kernel sm90_backward(Dtype dtype, MaskKind mask) {
@@ -80,12 +85,37 @@ Kernel sm90_backward(Dtype dtype, MaskKind mask) {
           .features = kEverything,
           .tile_q = hopper::kQueryRows,
           .tile_k = hopper::kKeyRows,
-          .preprocess = {"preprocess_" + what, kImage, common::kThreads, 0},
+          .schedule = {"schedule_sm90", kImage, common::kScheduleThreads, 0},
           .main = {fmt::format("backward_{}_{}", what, name(mask)), kImage, hopper::kThreads,
                    hopper::shared_bytes(config)},
+          .preprocess = {"preprocess_" + what, kImage, common::kThreads, 0},
+          .sink = {"sink_sm90", kImage, common::kThreads, 0},
           .postprocess = {"postprocess_" + what, kImage, common::kThreads, 0},
+          .unseen = {}};
+}
+
+Kernel sm90_forward(int head_dim, Dtype dtype, MaskKind mask) {
+  const sm90::forward::Config config = {
+      .head_dim = head_dim, .dtype = kernel_dtype(dtype), .mask = kernel_mask(mask)};
+  constexpr std::string_view kImage = "sm90_forward";
+  return {.arch = Arch::kSm90,
+          .direction = Direction::kForward,
+          .head_dim = head_dim,
+          .least_head_dim = head_dim == 64 ? kHeadDimStep : 64 + kHeadDimStep,
+          .dtype = dtype,
+          .mask = mask,
+          .tensor_memory = {},
+          .signal = {},
+          .features = kForwardFeatures,
+          .tile_q = config.query_rows(),
+          .tile_k = sm90::forward::kKeyRows,
           .schedule = {"schedule_sm90", kImage, common::kScheduleThreads, 0},
-          .sink = {"sink_sm90", kImage, common::kThreads, 0}};
+          .main = {fmt::format("forward_sm90_d{}_{}_{}", head_dim, name(dtype), name(mask)), kImage,
+                   static_cast<std::uint32_t>(config.threads()), sm90::forward::shared_bytes(head_dim)},
+          .preprocess = {},
+          .sink = {},
+          .postprocess = {},
+          .unseen = {"unseen_sm90", kImage, common::kThreads, 0}};
 }
 
 std::vector<Kernel> all_kernels() {
@@ -103,6 +133,12 @@ std::vector<Kernel> all_kernels() {
   for (Dtype dtype : {Dtype::kBf16, Dtype::kF16}) {
     for (MaskKind mask : {MaskKind::kDense, MaskKind::kCausal, MaskKind::kWindow})
       rows.push_back(sm90_backward(dtype, mask));
+  }
+  for (int head_dim : {64, 128}) {
+    for (Dtype dtype : {Dtype::kBf16, Dtype::kF16}) {
+      for (MaskKind mask : {MaskKind::kDense, MaskKind::kCausal, MaskKind::kWindow})
+        rows.push_back(sm90_forward(head_dim, dtype, mask));
+    }
   }
   return rows;
 }

@@ -45,8 +45,9 @@ struct Kernel {
   Features features;
 
   int tile_q, tile_k;  // rows of queries and of keys that one step of a CTA covers
-  Entry preprocess, main, postprocess;
-  Entry schedule, sink;  // without a name where the architecture has none
+  Entry schedule, main;
+  Entry preprocess, sink, postprocess;  // of the backward pass; else without a name
+  Entry unseen;                         // of the forward pass; else without a name
 };
 
 inline constexpr std::int64_t kHeadDimStep = 8;

@@ -13,6 +13,7 @@
 #include "kernels/common/parameters.h"
 #include "kernels/sm100/backward/config.h"
 #include "kernels/sm90/backward/config.h"
+#include "kernels/sm90/forward/config.h"
 
 namespace flashback {
 
@@ -51,10 +52,11 @@ struct PlannedMap {
 // What an entry is told; tensor maps in it are blank until the plan meets a device.
 using EntryParameters =
     std::variant<common::ScheduleParameters, common::PreprocessParameters, common::SinkParameters,
-                 common::PostprocessParameters, sm100::backward::Parameters, sm90::backward::Parameters>;
+                 common::PostprocessParameters, common::UnseenParameters, sm100::backward::Parameters,
+                 sm90::backward::Parameters, sm90::forward::Parameters>;
 
 struct PlannedLaunch {
-  std::string_view step;  // schedule | preprocess | sink | main | postprocess | dk | dv
+  std::string_view step;  // schedule | preprocess | sink | main | postprocess | dk | dv | unseen
   const Entry* entry = nullptr;
   Dim3 grid, cluster, block;
   std::uint32_t shared_bytes = 0;
@@ -71,7 +73,7 @@ struct Plan {
 };
 
 // `problem` has passed check_shape, and `kernel` is its row.
-Plan plan_backward(const Problem& problem, const Kernel& kernel, const Target& target);
+Plan plan_of(const Problem& problem, const Kernel& kernel, const Target& target);
 
 // What `flashback plan` prints: launches, maps and workspace, a line each.
 std::string to_text(const Plan& plan);

@@ -49,6 +49,13 @@ std::string text(const sm100::backward::Parameters& p) {
   return fmt::format("{}, group {}, scale {}, scale_log2 {}", text(p.sequences), p.group, p.scale,
                      p.scale_log2);
 }
+std::string text(const sm90::forward::Parameters& p) {
+  return fmt::format("{}, heads {} in sections of {}, group {}, scale_log2 {}{}", text(p.sequences), p.heads,
+                     p.section, p.group, p.negate_q ? "-" : "", p.scale_log2);
+}
+std::string text(const common::UnseenParameters& p) {
+  return text(p.sequences);
+}
 std::string text(const common::PostprocessParameters& p) {
   return fmt::format("{}, scale {}", text(p.sequences), p.scale);
 }
@@ -57,10 +64,10 @@ std::string text(const common::PostprocessParameters& p) {
 
 std::string to_text(const Plan& plan) {
   const Shape& s = plan.problem.shape;
-  std::string out = fmt::format(
-      "backward on {}: batch {}, heads {}, kv_heads {}, seqlen_q {}, seqlen_k {}, head_dim {}, {}, {}",
-      name(plan.kernel->arch), s.batch, s.heads, s.kv_heads, s.seqlen_q, s.seqlen_k, s.head_dim,
-      name(plan.problem.dtype), name(plan.problem.mask));
+  std::string out =
+      fmt::format("{} on {}: batch {}, heads {}, kv_heads {}, seqlen_q {}, seqlen_k {}, head_dim {}, {}, {}",
+                  name(plan.kernel->direction), name(plan.kernel->arch), s.batch, s.heads, s.kv_heads,
+                  s.seqlen_q, s.seqlen_k, s.head_dim, name(plan.problem.dtype), name(plan.problem.mask));
   auto line = std::back_inserter(out);
   if (plan.kernel->tensor_memory) fmt::format_to(line, ", {}", name(*plan.kernel->tensor_memory));
   if (plan.kernel->signal) fmt::format_to(line, ", {}", name(*plan.kernel->signal));

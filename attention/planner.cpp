@@ -1,5 +1,7 @@
 #include "attention/planner.h"
 
+#include <algorithm>
+
 namespace flashback {
 namespace {
 
@@ -9,7 +11,6 @@ Needs needs_of(const Problem& p) {
   n.queries = rows_in_memory(s.seqlen_q, s.batch, p.q_sequences) > 0;
   n.keys = rows_in_memory(s.seqlen_k, s.batch, p.k_sequences) > 0;
   n.ragged = p.q_sequences.ragged() || p.k_sequences.ragged();
-  n.gaps = n.ragged || !n.queries || p.mask.left != kUnlimited;
   return n;
 }
 
@@ -45,10 +46,6 @@ shared::Sequences sequences_of(const Problem& problem, const Kernel& kernel) {
   return all;
 }
 
-common::RowView row_view(const LseTensor& t, const Sequences& sequences) {
-  return {pointer<const float>(t.data), sequences.packed() ? 0 : t.batch_stride, t.head_stride};
-}
-
 common::View side_view(const Tensor& t, const Sequences& sequences) {
   common::View v = view(t);
   if (sequences.packed()) v.batch_stride = 0;
@@ -72,15 +69,13 @@ void Planner::add_cleared_part(std::string_view name, std::size_t numbers) {
   plan_.cleared.push_back(plan_.workspace.part(name));
 }
 
-void Planner::add_shared_parts() {
-  if (needs_.ragged) {
-    const auto sequences = static_cast<std::size_t>(shape().batch + 1);
-    add_part("q_first_tile", sequences);
-    add_part("k_first_tile", sequences);
-    sequences_.q.first_tile = part<const std::int32_t>("q_first_tile");
-    sequences_.k.first_tile = part<const std::int32_t>("k_first_tile");
-  }
-  if (tensors().sink) add_part("dsink_parts", query_tiles());
+void Planner::add_schedule_parts() {
+  if (!needs_.ragged) return;
+  const auto sequences = static_cast<std::size_t>(shape().batch + 1);
+  add_part("q_first_tile", sequences);
+  add_part("k_first_tile", sequences);
+  sequences_.q.first_tile = part<const std::int32_t>("q_first_tile");
+  sequences_.k.first_tile = part<const std::int32_t>("k_first_tile");
 }
 
 std::size_t Planner::query_tiles() const {
@@ -104,64 +99,16 @@ void Planner::schedule() {
                                  .k_tile_rows = kernel_.tile_k});
 }
 
-void Planner::preprocess(float* lse_log2, float* delta, std::int32_t* zero) {
-  const Tensors& t = tensors();
-  const Sequences& q = problem_.q_sequences;
-  add("preprocess", kernel_.preprocess,
-      {static_cast<std::uint32_t>(sequences_.q.all_tiles), static_cast<std::uint32_t>(shape().heads), 1},
-      common::PreprocessParameters{.out = side_view(t.out, q),
-                                   .dout = side_view(t.dout, q),
-                                   .lse = row_view(t.lse, q),
-                                   .dlse = row_view(t.dlse, q),
-                                   .sink = pointer<const float>(t.sink),
-                                   .lse_log2 = lse_log2,
-                                   .delta = delta,
-                                   .dq_accum = part<float>("dq_accum"),
-                                   .dsink_parts = part<float>("dsink_parts"),
-                                   .zero = zero,
-                                   .sequences = sequences_,
-                                   .head_dim = static_cast<std::int32_t>(shape().head_dim)});
+std::uint32_t Planner::ctas_in_memory(std::int64_t seqlen, const Sequences& sequences, int rows) const {
+  const std::int64_t batches = sequences.packed() ? 1 : shape().batch;
+  return static_cast<std::uint32_t>(batches * tiles(seqlen, rows));
 }
 
-void Planner::sink() {
-  const Tensors& t = tensors();
-  if (!t.sink) return;
-  add("sink", kernel_.sink, {static_cast<std::uint32_t>(shape().heads), 1, 1},
-      common::SinkParameters{.dsink_parts = part<float>("dsink_parts"),
-                             .lse = row_view(t.lse, problem_.q_sequences),
-                             .dlse = row_view(t.dlse, problem_.q_sequences),
-                             .sink = pointer<const float>(t.sink),
-                             .dsink = pointer<float>(t.dsink),
-                             .sequences = sequences_});
-}
-
-void Planner::postprocess_queries(const float* accum, float scale) {
-  postprocess("postprocess", tensors().dq, false, accum, scale);
-}
-void Planner::postprocess_keys(std::string_view step, const Tensor& gradient, const float* accum,
-                               float scale) {
-  postprocess(step, gradient, true, accum, scale);
-}
-
-// A CTA for each 128 rows in memory, whether they are in sight or not.
-void Planner::postprocess(std::string_view step, const Tensor& gradient, bool of_keys, const float* accum,
-                          float scale) {
-  const Shape& s = shape();
-  const Sequences& sequences = of_keys ? problem_.k_sequences : problem_.q_sequences;
-  const std::int64_t seqlen = of_keys ? s.seqlen_k : s.seqlen_q;
-  const std::int64_t batches = sequences.packed() ? 1 : s.batch;
-  const auto x = static_cast<std::uint32_t>(batches * tiles(seqlen, common::kPostprocessRows));
-  const auto heads = static_cast<std::uint32_t>(of_keys ? s.kv_heads : s.heads);
-  add(step, kernel_.postprocess, {x, heads, 1},
-      common::PostprocessParameters{.accum = accum,
-                                    .gradient = side_view(gradient, sequences),
-                                    .scale = scale,
-                                    .sequences = sequences_,
-                                    .head_dim = static_cast<std::int32_t>(s.head_dim),
-                                    .of_keys = of_keys,
-                                    .fp32 = problem_.fp32_gradients,
-                                    .accumulate = problem_.accumulate,
-                                    .leave_unused_rows = problem_.leave_unused_rows});
+std::int32_t Planner::section(int multiprocessors, std::int64_t tiles, std::int64_t heads) const {
+  if (problem_.mask == Mask::kDense) return 1;
+  const std::int64_t at_least_one = std::max(tiles, std::int64_t{1});
+  const std::int64_t wanted = (2 * multiprocessors + at_least_one - 1) / at_least_one;
+  return static_cast<std::int32_t>(std::min(wanted, shape().batch * heads));
 }
 
 PlannedMap Planner::query_map(std::string_view name, std::size_t offset, const Tensor& tensor,
@@ -173,6 +120,9 @@ PlannedMap Planner::key_map(std::string_view name, std::size_t offset, const Ten
                             const Box& box) const {
   return {name, offset,
           sequence_map(tensor, problem_, problem_.k_sequences, shape().seqlen_k, shape().kv_heads, box)};
+}
+common::View Planner::query_view(const Tensor& tensor) const {
+  return side_view(tensor, problem_.q_sequences);
 }
 common::View Planner::key_view(const Tensor& tensor) const {
   return side_view(tensor, problem_.k_sequences);

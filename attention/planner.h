@@ -1,16 +1,14 @@
-// The steps of a backward pass that all architectures share, around the main kernel of each: count the tiles
-// of ragged sequences, statistics of query rows, the sink, and gradients on their way to their tensors.
+// What the plans of both passes are made of: parts of the workspace, launches, tensor maps, and the count of
+// the tiles of ragged sequences.
 #pragma once
 
 #include "attention/plan_parts.h"
 
 namespace flashback {
 
-// What the problem asks of the kernels beside dq, dk, dv of whole sequences.
 struct Needs {
   bool queries, keys;  // there are rows of either kind in memory
   bool ragged;         // sequences differ: their tiles are counted on the device
-  bool gaps;           // rows of k may be out of sight: no CTA writes their dK and dV
 };
 
 // A plan in the making. The workspace is complete before the first launch is planned.
@@ -26,8 +24,8 @@ class Planner {
   void add_part(std::string_view name, std::size_t numbers) { plan_.workspace.add(name, 4 * numbers); }
   // The same, zero before the first launch.
   void add_cleared_part(std::string_view name, std::size_t numbers);
-  // Those of the shared steps, and the places of tiles that they tell the others.
-  void add_shared_parts();
+  // Those of ragged sequences, and their places, which other launches are told.
+  void add_schedule_parts();
   // Of a bound problem, where the part exists; else null.
   template <typename T>
   T* part(std::string_view name) const {
@@ -42,16 +40,17 @@ class Planner {
   // A launch without CTAs is none.
   void add(std::string_view step, const Entry& entry, Dim3 grid, const EntryParameters& parameters);
   void schedule();
-  // Where the statistics go, and a number that becomes zero, or null.
-  void preprocess(float* lse_log2, float* delta, std::int32_t* zero);
-  void sink();
-  // A gradient; `accum` null: the main kernel has written what is in sight.
-  void postprocess_queries(const float* accum, float scale);
-  void postprocess_keys(std::string_view step, const Tensor& gradient, const float* accum, float scale);
+  // CTAs in x of a launch over all rows in memory, `rows` each.
+  std::uint32_t ctas_in_memory(std::int64_t seqlen, const Sequences& sequences, int rows) const;
+  // For how many heads of all sequences persistent CTAs take turns, where each has so many tiles. Under a
+  // mask tiles differ in length: enough heads for two rounds of all CTAs, so that the long ones come early
+  // and the short ones fill the gaps. Else one head after the other, whose rows then stay in the L2 cache.
+  std::int32_t section(int multiprocessors, std::int64_t tiles, std::int64_t heads) const;
 
   PlannedMap query_map(std::string_view name, std::size_t offset, const Tensor& tensor, const Box& box) const;
   PlannedMap key_map(std::string_view name, std::size_t offset, const Tensor& tensor, const Box& box) const;
-  // fp32 gradients of k and v as a kernel finds them.
+  // As the small kernels find it.
+  common::View query_view(const Tensor& tensor) const;
   common::View key_view(const Tensor& tensor) const;
 
   const Problem& problem_;
@@ -60,10 +59,6 @@ class Planner {
   const float scale_;  // of the scores
   shared::Sequences sequences_;
   Plan plan_;
-
- private:
-  void postprocess(std::string_view step, const Tensor& gradient, bool of_keys, const float* accum,
-                   float scale);
 };
 
 }  // namespace flashback

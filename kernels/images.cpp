@@ -11,6 +11,7 @@
 FLASHBACK_DECLARE_IMAGE(sm100_backward)
 FLASHBACK_DECLARE_IMAGE(sm100_common)
 FLASHBACK_DECLARE_IMAGE(sm90_backward)
+FLASHBACK_DECLARE_IMAGE(sm90_forward)
 
 namespace flashback {
 namespace {
@@ -27,6 +28,7 @@ std::span<const KernelImage> kernel_images() {
       FLASHBACK_IMAGE(sm100_backward, Arch::kSm100),
       FLASHBACK_IMAGE(sm100_common, Arch::kSm100),
       FLASHBACK_IMAGE(sm90_backward, Arch::kSm90),
+      FLASHBACK_IMAGE(sm90_forward, Arch::kSm90),
   };
   return images;
 }

@@ -63,7 +63,13 @@ Json json_of_table() {
     json["tile"] = {kernel.tile_q, kernel.tile_k};
     json["threads"] = kernel.main.threads;
     json["shared_bytes"] = kernel.main.shared_bytes;
-    json["entries"] = {kernel.preprocess.name, kernel.main.name, kernel.postprocess.name};
+    const std::pair<const char*, const Entry&> entries[] = {
+        {"schedule", kernel.schedule},       {"main", kernel.main},
+        {"preprocess", kernel.preprocess},   {"sink", kernel.sink},
+        {"postprocess", kernel.postprocess}, {"unseen", kernel.unseen}};
+    for (const auto& [step, entry] : entries) {
+      if (!entry.name.empty()) json["entries"][step] = entry.name;
+    }
     kernels.push_back(std::move(json));
   }
   return {{"kernels", kernels}};
@@ -73,7 +79,7 @@ Json json_of_table() {
 
 void add_list(CLI::App& flashback, Action* chosen) {
   CLI::App* list = flashback.add_subcommand("list", "The kernels of this build");
-  list->footer("Examples:\n  flashback list\n  flashback list --json | jq '.kernels[].entries[1]'");
+  list->footer("Examples:\n  flashback list\n  flashback list --json | jq '.kernels[].entries.main'");
   const auto json = std::make_shared<bool>(false);
   list->add_flag("--json", *json, "Prints JSON");
   list->callback([=] {

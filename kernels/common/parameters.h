@@ -21,8 +21,14 @@ struct RowView {
   std::int64_t batch_stride, head_stride;
 };
 
+// The same, written.
+struct RowOutput {
+  float* data;
+  std::int64_t batch_stride, head_stride;
+};
+
 inline constexpr int kThreads = 256;
-inline constexpr int kPostprocessRows = 128;  // in memory, of a CTA
+inline constexpr int kPostprocessRows = 128, kUnseenRows = 128;  // in memory, of a CTA
 inline constexpr int kScheduleThreads = 1024;
 inline constexpr float kLog2e = 1.4426950408889634f;
 
@@ -62,6 +68,18 @@ struct PostprocessParameters {
   bool of_keys;            // the rows are those of k, else of q
   bool fp32;               // the gradient is, else it is of the dtype
   bool accumulate;         // it is added to
+  bool leave_unused_rows;  // rows that take no part stay as they are
+};
+
+// unseen: in the forward pass, a CTA for each 128 rows in memory of a batch (x) and head (y). Rows that see
+// no key: out 0, lse -inf, or with a sink the sink's logit. The same without the sink for rows that take no
+// part.
+struct UnseenParameters {
+  View out;
+  RowOutput lse;      // no data: not wanted
+  const float* sink;  // [head], or null
+  shared::Sequences sequences;
+  std::int32_t head_dim;
   bool leave_unused_rows;  // rows that take no part stay as they are
 };
 

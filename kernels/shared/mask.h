@@ -38,6 +38,32 @@ constexpr int last_row_that_sees(Mask mask, int key, Lengths lengths) {
   return row >= last ? last : row < 0 ? -1 : static_cast<int>(row);
 }
 
+// Query row i sees the keys from i + begin up to i + end, without the last one, of those that there are. Both
+// are at most 2^30 away, where no row sees another key.
+struct Band {
+  int begin, end;
+};
+constexpr Band band_of(Mask mask, Lengths lengths) {
+  constexpr std::int64_t kFar = 1 << 30;
+  const std::int64_t at = std::int64_t{lengths.k_rows} - lengths.q_rows;
+  const auto within = [](std::int64_t x) {
+    return static_cast<int>(x < -kFar ? -kFar : x > kFar ? kFar : x);
+  };
+  const bool left = mask == Mask::kWindow && lengths.left != kUnbounded;
+  const bool right = mask == Mask::kCausal || (mask == Mask::kWindow && lengths.right != kUnbounded);
+  return {within(left ? at - lengths.left : -kFar),
+          within(!right ? kFar : at + (mask == Mask::kCausal ? 0 : lengths.right) + 1)};
+}
+
+// The keys [begin, end) that a row sees; empty where begin is not below end.
+struct KeyRange {
+  int begin, end;
+};
+constexpr KeyRange keys_seen(Band band, int row, int k_rows) {
+  const auto within = [&](int key) { return key < 0 ? 0 : key > k_rows ? k_rows : key; };
+  return {within(row + band.begin), within(row + band.end)};
+}
+
 // The query tiles that see some of the `keys` keys from `key` on, the first of which there is. Never empty
 // where every key is seen.
 struct TileRange {

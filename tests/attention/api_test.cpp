@@ -117,9 +117,70 @@ TEST_F(ForwardApi, AStructOfAnotherSizeIsRefused) {
 
 TEST_F(ForwardApi, AnArchWithoutKernelsIsUnsupported) {
   EXPECT_EQ(flashback_forward_workspace(device_, &forward_, &bytes_, &message_), FLASHBACK_UNSUPPORTED);
-  EXPECT_EQ(sentence(), "arch is sm100; no forward kernel takes it yet; accepted: none in this build");
+  EXPECT_EQ(sentence(), "arch is sm100; no forward kernel takes it yet; accepted: sm90");
   EXPECT_EQ(flashback_forward_can_run(device_, &forward_, &message_), FLASHBACK_UNSUPPORTED);
   EXPECT_EQ(flashback_forward(device_, &forward_, &message_), FLASHBACK_UNSUPPORTED);
+}
+
+class ForwardApiSm90 : public ForwardApi {
+ protected:
+  void SetUp() override {
+    ForwardApi::SetUp();
+    flashback_device_close(device_);
+    ASSERT_EQ(flashback_device_emulator("sm90", 1, &device_, &message_), FLASHBACK_OK) << message_.text;
+  }
+};
+
+TEST_F(ForwardApiSm90, WorkspaceNeedsShapesOnly) {
+  EXPECT_EQ(flashback_forward_workspace(device_, &forward_, &bytes_, &message_), FLASHBACK_OK);
+  EXPECT_EQ(bytes_, 256u);
+  const std::int32_t lengths[2] = {};
+  forward_.seqused_q = lengths;
+  EXPECT_EQ(flashback_forward_workspace(device_, &forward_, &bytes_, &message_), FLASHBACK_OK);
+  EXPECT_EQ(bytes_, 3 * 256u);
+}
+
+TEST_F(ForwardApiSm90, WrongArgumentsAreNamed) {
+  const auto expect = [&](flashback_status status, const std::string& expected) {
+    EXPECT_EQ(flashback_forward_can_run(device_, &forward_, &message_), status);
+    EXPECT_EQ(sentence(), expected);
+  };
+  expect(FLASHBACK_INVALID, "q.data is null; it must point to device memory");
+  float lse[64];
+  const auto tensor = [](std::uintptr_t address) {
+    return flashback_tensor{reinterpret_cast<void*>(address), 0, 64, 64};
+  };
+  forward_.q = tensor(0x10000);
+  forward_.k = tensor(0x20000);
+  forward_.v = tensor(0x30000);
+  expect(FLASHBACK_INVALID, "out.data is null; it must point to device memory");
+  forward_.out = tensor(0x30000);
+  expect(FLASHBACK_INVALID, "out.data and v.data are both 0x30000; an output needs memory of its own");
+  forward_.out = tensor(0x40000);
+  forward_.out.row_stride = 56;
+  expect(
+      FLASHBACK_INVALID,
+      "out.row_stride is 56; elements of an output must not overlap, and the axes inside this one cover 64 "
+      "elements; nearest accepted: 64");
+  forward_.out.row_stride = 64;
+  forward_.heads = 2;
+  forward_.q.head_stride = forward_.out.head_stride = 64 * 64;
+  forward_.lse = {lse, 0, 63};
+  expect(FLASHBACK_INVALID,
+         "lse.head_stride is 63; elements of an output must not overlap, and the axes inside this one cover "
+         "64 elements; nearest accepted: 64");
+  forward_.lse.head_stride = 64;
+  expect(FLASHBACK_INVALID, "workspace is null; it must point to device memory");
+  forward_.workspace = reinterpret_cast<void*>(std::uintptr_t{0x50000});
+  expect(FLASHBACK_INVALID,
+         "workspace_bytes is 0; this problem needs at least 256 (flashback_forward_workspace tells)");
+  forward_.workspace_bytes = 256;
+  expect(FLASHBACK_OK, "");
+  forward_.lse = {};
+  expect(FLASHBACK_OK, "");
+  forward_.head_dim = 136;
+  expect(FLASHBACK_UNSUPPORTED,
+         "head_dim is 136; no forward kernel for sm90 takes it yet; accepted: multiples of 8 up to 128");
 }
 
 TEST_F(ForwardApi, NullArgumentsAreNamed) {

@@ -363,12 +363,60 @@ TEST(PlanSm90, TextNamesWhatRunsAndNoVariant) {
   }
 }
 
+std::vector<std::string_view> steps_of_forward(Problem p, const Shape& shape) {
+  p.direction = Direction::kForward;
+  p.shape = shape;
+  p.tensors = packed_tensors(shape);
+  std::vector<std::string_view> steps;
+  for (const PlannedLaunch& launch : planned(p, Arch::kSm90).launches) steps.push_back(launch.step);
+  return steps;
+}
+
+// A launch more only where rows may see nothing, and one where sequences differ.
+TEST(ForwardPlan, LaunchesWhatTheProblemAsksFor) {
+  using Steps = std::vector<std::string_view>;
+  Problem p;
+  EXPECT_EQ(steps_of_forward(p, {2, 4, 2, 300, 100, 64}), Steps({"main"}));
+  EXPECT_EQ(steps_of_forward(p, {2, 4, 2, 300, 0, 64}), Steps({"unseen"}));
+  EXPECT_EQ(steps_of_forward(p, {2, 4, 2, 0, 300, 64}), Steps());
+  EXPECT_EQ(steps_of_forward(p, {0, 4, 2, 300, 300, 64}), Steps());
+  p.mask = Mask::kCausal;
+  EXPECT_EQ(steps_of_forward(p, {2, 4, 2, 300, 300, 64}), Steps({"main"}));
+  EXPECT_EQ(steps_of_forward(p, {2, 4, 2, 300, 299, 64}), Steps({"main", "unseen"}));
+  p.q_sequences.seqused = 16;
+  EXPECT_EQ(steps_of_forward(p, {2, 4, 2, 300, 300, 64}), Steps({"schedule", "main", "unseen"}));
+}
+
+TEST(ForwardPlan, PersistentCtasAndSections) {
+  Problem p = problem({2, 4, 2, 1000, 500, 64});
+  p.direction = Direction::kForward;
+  Target target(Arch::kSm90);
+  target.multiprocessors = 20;
+  Plan plan = planned(p, target);
+  expect_grid(plan.launches[0], 20, 1, 1);
+  EXPECT_EQ(plan.launches[0].block.x, 512u);
+  ASSERT_EQ(plan.cleared.size(), 1u);
+  EXPECT_EQ(plan.cleared[0].name, "next_ticket");
+  EXPECT_EQ(plan.maps.size(), 3u);
+  EXPECT_EQ(std::get<sm90::forward::Parameters>(plan.launches[0].parameters).section, 1);
+  p.mask = Mask{300, 0};
+  p.scale = -0.5f;
+  plan = planned(p, target);
+  const auto& parameters = std::get<sm90::forward::Parameters>(plan.launches[0].parameters);
+  EXPECT_EQ(parameters.section, 8)
+      << "two rounds of 20 CTAs are 40 tiles; a head has 3 or 6, and there are 8";
+  EXPECT_TRUE(parameters.negate_q);
+  EXPECT_FLOAT_EQ(parameters.scale_log2, 0.5f * 1.442695f);
+  target.multiprocessors = 200;
+  EXPECT_EQ(planned(problem({2, 4, 2, 1000, 500, 64}), target).launches.size(), 3u) << "the backward pass";
+}
+
 TEST(KernelTable, NamesAreUniqueAndTheImagesHoldThem) {
   std::set<std::string> names;
   for (const Kernel& kernel : kernel_table()) {
     EXPECT_TRUE(names.insert(kernel.main.name).second) << kernel.main.name;
-    for (const Entry* entry :
-         {&kernel.preprocess, &kernel.main, &kernel.postprocess, &kernel.schedule, &kernel.sink}) {
+    for (const Entry* entry : {&kernel.schedule, &kernel.main, &kernel.preprocess, &kernel.sink,
+                               &kernel.postprocess, &kernel.unseen}) {
       if (entry->name.empty()) continue;
       const KernelImage* image = find_image(entry->image);
       ASSERT_NE(image, nullptr) << entry->image;
@@ -378,12 +426,13 @@ TEST(KernelTable, NamesAreUniqueAndTheImagesHoldThem) {
       EXPECT_NE(cubin.find(entry->name), std::string_view::npos) << entry->name;
     }
   }
-  EXPECT_EQ(names.size(), 42u);
+  EXPECT_EQ(names.size(), 54u);
 }
 
 TEST(KernelTable, FindsTheRowOfEveryVariant) {
   for (const Kernel& kernel : kernel_table()) {
     Problem p = problem({1, 1, 1, 8, 8, kernel.head_dim});
+    p.direction = kernel.direction;
     p.dtype = kernel.dtype;
     p.mask = kernel.mask == MaskKind::kDense    ? Mask::kDense
              : kernel.mask == MaskKind::kCausal ? Mask::kCausal

@@ -7,6 +7,7 @@
 
 #include "kernels/shared/dq_order.h"
 #include "kernels/shared/mask.h"
+#include "kernels/shared/sections.h"
 #include "kernels/shared/sequences.h"
 #include "kernels/shared/turns.h"
 
@@ -63,6 +64,19 @@ TEST_P(MaskTest, RowsAreBetweenTheFirstAndTheLast) {
       }
     }
     EXPECT_EQ(first_row_that_sees(mask_, lengths.k_rows, lengths), kNoRow);
+  });
+}
+
+TEST_P(MaskTest, KeysSeenAreABand) {
+  for_each([&](Lengths lengths) {
+    const Band band = band_of(mask_, lengths);
+    for (int row = 0; row < lengths.q_rows; ++row) {
+      const KeyRange keys = keys_seen(band, row, lengths.k_rows);
+      for (int key = 0; key < lengths.k_rows; ++key) {
+        ASSERT_EQ(key >= keys.begin && key < keys.end, visible(mask_, row, key, lengths))
+            << "row " << row << " of " << lengths.q_rows << ", key " << key << " of " << lengths.k_rows;
+      }
+    }
   });
 }
 
@@ -238,6 +252,33 @@ TEST(DqOrder, HasEveryElementOfATileOnce) {
 TEST(DqOrder, Keeps32ColumnsTogether) {
   for (int row = 0; row < kTile; ++row) {
     for (int d = 0; d < 64; d += 4) EXPECT_EQ(dq_offset(row, d) / (kTile * 32), d / 32);
+  }
+}
+
+TEST(Bands, EndWhereNoRowSeesMore) {
+  constexpr int kMost = 1 << 30;
+  for (const Lengths& lengths : {Lengths{kMost, 1, kMost, kMost}, Lengths{1, kMost, kMost, kMost}}) {
+    const Band band = band_of(Mask::kWindow, lengths);
+    const KeyRange first = keys_seen(band, 0, lengths.k_rows),
+                   last = keys_seen(band, lengths.q_rows - 1, lengths.k_rows);
+    EXPECT_LE(first.begin, first.end);
+    EXPECT_EQ(last.begin, 0);
+    EXPECT_EQ(last.end, lengths.k_rows);
+  }
+}
+
+// Every tile of every head once; the heads of a section before the next tile.
+TEST(Sections, CoverAllTiles) {
+  for (int section : {1, 2, 3, 7}) {
+    constexpr int kTiles = 4, kHeads = 7;
+    std::set<std::pair<int, int>> seen;
+    for (int ticket = 0; ticket < kTiles * kHeads; ++ticket) {
+      const Share share = share_of(ticket, section, kTiles, kHeads);
+      EXPECT_TRUE(share.tile >= 0 && share.tile < kTiles && share.head >= 0 && share.head < kHeads);
+      EXPECT_TRUE(seen.insert({share.tile, share.head}).second);
+      const int first = share.head / section * section, heads = std::min(section, kHeads - first);
+      EXPECT_EQ(ticket, first * kTiles + share.tile * heads + share.head - first);
+    }
   }
 }
 

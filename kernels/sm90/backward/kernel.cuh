@@ -11,6 +11,8 @@
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/wgmma.cuh"
 #include "kernels/shared/convert.cuh"
+#include "kernels/shared/group_turns.cuh"
+#include "kernels/shared/work_reader.cuh"
 #include "kernels/sm90/backward/work.cuh"
 #include "kernels/tile/ring.h"
 
@@ -18,22 +20,7 @@ namespace flashback::sm90::backward {
 
 using tile::RingPosition;
 
-// The published work, as one warp sees it: each one until the next.
-struct WorkReader {
-  SharedMemory& sm;
-  RingPosition<kWorkStages> at;
-  int held = -1;  // its stage
-
-  __device__ explicit WorkReader(SharedMemory& shared) : sm(shared) {}
-  __device__ const Work& next() {
-    __syncwarp();
-    if (held >= 0 && threadIdx.x % 32 == 0) arrive(sm.work_empty[held]);
-    wait(sm.work_full[at.slot], at.full());
-    held = at.slot;
-    at.advance();
-    return sm.work[held];
-  }
-};
+using WorkReader = shared::WorkReader<SharedMemory>;
 
 // --- load: one thread
 
@@ -168,22 +155,9 @@ struct Seen {
   }
 };
 
-// The two compute warpgroups take turns to begin a tile: a group's products S and dP start when the other's S
-// is done, and its softmax then runs under the other's products. Left alone they drift together, both in the
-// softmax while the tensor cores idle: 2060 cycles a tile instead of 1780.
-struct Turns {
-  int group;
-
-  __device__ explicit Turns(int compute_group) : group(compute_group) {
-    if (group == 1) pass();  // the first turn is group 0's
-  }
-  __device__ void take() const { ptx::sync<2 * kGroupThreads>(kFirstTurnBarrier + group); }
-  __device__ void pass() const { ptx::arrive<2 * kGroupThreads>(kFirstTurnBarrier + (group ^ 1)); }
-  // The last turn that group 1 passed is taken too: no barrier is left half full.
-  __device__ void end() const {
-    if (group == 0) take();
-  }
-};
+// A group's products S and dP start when the other's S is done: 1780 cycles a tile, and 2060 where the groups
+// are left alone.
+using Turns = shared::GroupTurns<2, kFirstTurnBarrier>;
 
 // One query tile.
 template <Config config, bool masked>

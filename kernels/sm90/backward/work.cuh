@@ -2,21 +2,11 @@
 #pragma once
 
 #include "kernels/shared/at_row.cuh"
+#include "kernels/shared/sections.h"
 #include "kernels/shared/turns.cuh"
 #include "kernels/sm90/backward/config.h"
 
 namespace flashback::sm90::backward {
-
-// A ticket of sequences that are all alike: the tile of keys, and the head of all heads of all sequences.
-struct Share {
-  int tile, head;
-};
-__device__ inline Share share_of(const Parameters& p, int ticket) {
-  const int of_section = p.section * p.sequences.k.tiles;
-  const int first = ticket / of_section * p.section, rest = ticket % of_section;
-  const int heads = min(p.section, p.sequences.batch * p.kv_heads - first);
-  return {rest / heads, first + rest % heads};
-}
 
 // Of the work's sequence, under kDense.
 __device__ inline shared::Rotation rotation_of(const Parameters& p, const Work& work) {
@@ -43,7 +33,7 @@ __device__ void find_work(const Parameters& p, int ticket, Work& work) {
     place = shared::place_of(s.k, s.batch, ticket / p.kv_heads);
     work.kv_head = ticket % p.kv_heads;
   } else {
-    const Share share = share_of(p, ticket);
+    const shared::Share share = shared::share_of(ticket, p.section, s.k.tiles, s.batch * p.kv_heads);
     place = {share.head / p.kv_heads, share.tile};
     work.kv_head = share.head % p.kv_heads;
   }

@@ -2,17 +2,17 @@
 #include <numbers>
 #include <utility>
 
-#include "attention/planner.h"
+#include "attention/backward_planner.h"
 
 namespace flashback {
 namespace {
 
 namespace blackwell = sm100::backward;
 
-class BlackwellPlanner : Planner {
+class BlackwellPlanner : BackwardPlanner {
  public:
   BlackwellPlanner(const Problem& problem, const Kernel& kernel)
-      : Planner(problem, kernel), wide_(shape().heads != shape().kv_heads || problem.fp32_gradients) {
+      : BackwardPlanner(problem, kernel), wide_(shape().heads != shape().kv_heads || problem.fp32_gradients) {
     add_parts();
   }
 
@@ -28,7 +28,7 @@ class BlackwellPlanner : Planner {
       add_maps();
     }
     postprocess_queries(main.dq_accum, scale_);
-    if (wide_ || needs_.gaps) {
+    if (wide_ || gaps_) {
       postprocess_keys("dk", tensors().dk, main.dk_accum, scale_);
       postprocess_keys("dv", tensors().dv, main.dv_accum, 1);
     }
@@ -96,7 +96,7 @@ class BlackwellPlanner : Planner {
 
 }  // namespace
 
-Plan plan_sm100(const Problem& problem, const Kernel& kernel) {
+Plan plan_backward_sm100(const Problem& problem, const Kernel& kernel) {
   return BlackwellPlanner(problem, kernel).plan();
 }
 

@@ -5,17 +5,17 @@
 #include <numbers>
 #include <utility>
 
-#include "attention/planner.h"
+#include "attention/backward_planner.h"
 
 namespace flashback {
 namespace {
 
 namespace hopper = sm90::backward;
 
-class HopperPlanner : Planner {
+class HopperPlanner : BackwardPlanner {
  public:
   HopperPlanner(const Problem& problem, const Kernel& kernel, int multiprocessors)
-      : Planner(problem, kernel), multiprocessors_(multiprocessors) {
+      : BackwardPlanner(problem, kernel), multiprocessors_(multiprocessors) {
     add_part("stats", query_tiles() * hopper::kStatsFloats);  // [heads][tiles][...]
     add_part("dq_accum", query_tiles() * hopper::kDqFloats);  // the same
     add_part("next_ticket", 1);
@@ -35,7 +35,7 @@ class HopperPlanner : Planner {
       add_maps();
     }
     postprocess_queries(main.dq_accum, scale_);
-    if (needs_.gaps) {
+    if (gaps_) {
       postprocess_keys("dk", tensors().dk, nullptr, scale_);
       postprocess_keys("dv", tensors().dv, nullptr, 1);
     }
@@ -43,16 +43,6 @@ class HopperPlanner : Planner {
   }
 
  private:
-  // Key/value heads whose tiles take turns. Under a mask tiles differ in length: enough of them for two
-  // rounds of all CTAs, so that the long ones come early and the short ones fill the gaps. Else one head
-  // after the other, whose Q and dO then stay in the L2 cache.
-  std::int32_t section() const {
-    if (problem_.mask == Mask::kDense) return 1;
-    const std::int64_t tiles = std::max(sequences_.k.tiles, 1);
-    const std::int64_t wanted = (2 * multiprocessors_ + tiles - 1) / tiles;
-    return static_cast<std::int32_t>(std::min(wanted, shape().batch * shape().kv_heads));
-  }
-
   // Key tiles of a head that can run at once: they have tickets one after another. Of ragged sequences heads
   // come in between.
   std::int32_t rotation() const {
@@ -85,7 +75,7 @@ class HopperPlanner : Planner {
             .group = static_cast<std::int32_t>(shape().heads / shape().kv_heads),
             .head_dim = static_cast<std::int32_t>(shape().head_dim),
             .accumulate = problem_.accumulate,
-            .section = section(),
+            .section = section(multiprocessors_, sequences_.k.tiles, shape().kv_heads),
             .sequences = sequences_};
   }
 
@@ -107,7 +97,7 @@ class HopperPlanner : Planner {
 
 }  // namespace
 
-Plan plan_sm90(const Problem& problem, const Kernel& kernel, int multiprocessors) {
+Plan plan_backward_sm90(const Problem& problem, const Kernel& kernel, int multiprocessors) {
   return HopperPlanner(problem, kernel, multiprocessors).plan();
 }
 

@@ -1,0 +1,409 @@
+// Attention on sm_90a: the roles in the order of the data, then the kernel.
+#pragma once
+
+#include <type_traits>
+
+#include "kernels/ptx/mark.cuh"
+#include "kernels/ptx/math.cuh"
+#include "kernels/ptx/matrix.cuh"
+#include "kernels/ptx/sync.cuh"
+#include "kernels/ptx/tma.cuh"
+#include "kernels/ptx/wgmma.cuh"
+#include "kernels/shared/convert.cuh"
+#include "kernels/shared/group_turns.cuh"
+#include "kernels/shared/work_reader.cuh"
+#include "kernels/sm90/forward/work.cuh"
+#include "kernels/tile/ring.h"
+
+namespace flashback::sm90::forward {
+
+using tile::RingPosition;
+
+// --- load: one thread
+
+// All slabs of a tile of rows.
+template <int slabs, class Tile>
+__device__ void load_tile(Tile (&to)[slabs], const TensorMapBytes& map, ptx::Coordinates5 at,
+                          ptx::Barrier& full) {
+  arrive_and_expect(full, sizeof(to));
+#pragma unroll
+  for (int slab = 0; slab < slabs; ++slab) {
+    at.d = slab * tile::kRowElements;
+    load_tensor(&to[slab], &map, at, full);
+  }
+}
+
+template <Config config>
+__device__ void load(const Parameters& p, SharedMemory<config>& sm) {
+  ptx::prefetch_tensor_map(&p.q);
+  ptx::prefetch_tensor_map(&p.k);
+  ptx::prefetch_tensor_map(&p.v);
+  RingPosition<kWorkStages> work_at;
+  RingPosition<kQueryStages> q_at;
+  RingPosition<config.key_stages()> key_at;
+  for (int ticket = static_cast<int>(blockIdx.x);;) {
+    wait(sm.work_empty[work_at.slot], work_at.empty());
+    Work& work = sm.work[work_at.slot];
+    find_work<config>(p, ticket, work);
+    arrive(sm.work_full[work_at.slot]);
+    work_at.advance();
+    if (work.batch < 0) return;
+
+    const shared::Sequences& s = p.sequences;
+    wait(sm.q_empty[q_at.slot], q_at.empty());
+    load_tile(sm.q[q_at.slot], p.q, shared::at_row(s.q, work.sight.q, work.query_row, work.head, work.batch),
+              sm.q_full[q_at.slot]);
+    q_at.advance();
+    ptx::Coordinates5 at =
+        shared::at_row(s.k, work.sight.k, work.end * kKeyRows, work.head / p.group, work.batch);
+#pragma unroll 1
+    for (int tiles = work.tiles(); tiles > 0; --tiles) {
+      const int slot = key_at.slot;
+      at.row -= kKeyRows;
+      FLASHBACK_MARK("K, V");
+      wait(sm.k_empty[slot], key_at.empty());
+      load_tile(sm.k[slot], p.k, at, sm.k_full[slot]);
+      wait(sm.v_empty[slot], key_at.empty());
+      load_tile(sm.v[slot], p.v, at, sm.v_full[slot]);
+      key_at.advance();
+    }
+    // Only now, so that tickets begin in their order; the tiles in flight cover the way to the counter.
+    ticket = static_cast<int>(gridDim.x) + ptx::take_number(p.next_ticket);
+  }
+}
+
+// --- compute: warpgroups of 64 queries each
+
+// Where a compute thread works: rows `row` and `row` + 8 of the tile; of each block of eight keys, and of
+// eight channels, two, from 2 * (lane % 4) on.
+struct ComputeThread {
+  int group, warp, lane;
+
+  __device__ ComputeThread()
+      : group(static_cast<int>(threadIdx.x) / kGroupThreads - 1),
+        warp(static_cast<int>(threadIdx.x) / 32 % kGroupWarps),
+        lane(static_cast<int>(threadIdx.x) % 32) {}
+  __device__ int first_row() const { return group * kGroupRows + warp * 16; }  // of the warp's 16
+  __device__ int row() const { return first_row() + lane / 4; }
+};
+
+// Scores of a tile of keys, or weights: of block b of eight keys four, two of either row.
+using Scores = float[kKeyRows / 2];
+// Weights as A operands: a step is 16 keys, two blocks of scores.
+using Weights = std::uint32_t[kKeyRows / 16][4];
+
+// The softmax of the thread's two rows so far. `largest` is of scores without scale; `sum` is of this
+// thread's keys only.
+struct Softmax {
+  float largest[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
+};
+
+// Which keys of a tile the thread's two rows see, counted from the thread's first one. Those of the second
+// row begin eight later.
+struct Seen {
+  int from, to[2];
+
+  __device__ static Seen of(const Work& work, const ComputeThread& thread, int key) {
+    const int row = work.query_row + thread.row(), first = key + thread.lane % 4 * 2;
+    const int end = row + work.band.end;
+    return {row + work.band.begin - first,
+            {min(end, work.sight.k.count) - first, min(end + 8, work.sight.k.count) - first}};
+  }
+  // Whether element e (0..3) of the block is hidden.
+  template <Mask mask>
+  __device__ bool hides(int block, int e) const {
+    const int key = 8 * block + e % 2;
+    return key >= to[e / 2] || (mask == Mask::kWindow && key < from + e / 2 * 8);
+  }
+};
+
+// Scores become weights relative to the largest score so far; `factor` is what earlier weights shrink by.
+template <Mask mask, bool masked>
+__device__ __forceinline__ void weigh(Scores& s, Softmax& softmax, float (&factor)[2], float scale_log2,
+                                      const Seen& seen) {
+  constexpr int kBlocks = kKeyRows / 8;
+  if constexpr (masked) {
+#pragma unroll
+    for (int i = 0; i < kKeyRows / 2; ++i) s[i] = seen.hides<mask>(i / 4, i % 4) ? -INFINITY : s[i];
+  }
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float even = softmax.largest[half], odd = even;
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+      even = fmaxf(even, s[4 * block + 2 * half]);
+      odd = fmaxf(odd, s[4 * block + 2 * half + 1]);
+    }
+    float largest = fmaxf(even, odd);
+    largest = fmaxf(largest, __shfl_xor_sync(0xffffffff, largest, 1));
+    largest = fmaxf(largest, __shfl_xor_sync(0xffffffff, largest, 2));
+    // A row that has seen no key yet: every weight is exp2(-inf).
+    const float shift = masked && largest == -INFINITY ? 0.0f : largest * scale_log2;
+    factor[half] = ptx::exp2(-fabsf(fmaf(softmax.largest[half], scale_log2, -shift)));
+    softmax.largest[half] = largest;
+    float even_sum = 0, odd_sum = 0;
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+      float *const x = &s[4 * block + 2 * half], *const y = x + 1;
+      // Never positive but for rounding, which for scores of 1e8 is an error of several units: taken as minus
+      // its magnitude, no weight exceeds 1.
+      *x = ptx::exp2(-fabsf(fmaf(*x, scale_log2, -shift)));
+      *y = ptx::exp2(-fabsf(fmaf(*y, scale_log2, -shift)));
+      even_sum += *x;
+      odd_sum += *y;
+    }
+    softmax.sum[half] = fmaf(softmax.sum[half], factor[half], even_sum + odd_sum);
+  }
+}
+
+template <Dtype dtype>
+__device__ __forceinline__ void to_operand(Weights& weights, const Scores& s) {
+#pragma unroll
+  for (int i = 0; i < kKeyRows / 4; ++i)
+    weights[i / 4][i % 4] = shared::narrow<dtype>(s[2 * i], s[2 * i + 1]);
+}
+
+// S = Q K^T of a stage, along the rows of both.
+template <Config config>
+__device__ __forceinline__ void multiply_scores(Scores& s, std::uint64_t q, std::uint64_t k) {
+  using Shared = SharedMemory<config>;
+  ptx::wgmma_fence();
+  ptx::wgmma_fresh<config.dtype, false>(s, q, k);
+#pragma unroll
+  for (int step = 1; step < config.head_dim / 16; ++step) {
+    const int slab = step / 4, in_slab = step % 4 * 2;
+    ptx::wgmma<config.dtype, false>(s, q + slab * (Shared::QueryTile::kBytes / 16) + in_slab,
+                                    k + slab * (Shared::KeyTile::kBytes / 16) + in_slab);
+  }
+  ptx::wgmma_commit();
+}
+
+// O += P V of a stage, down the columns of V.
+template <Config config>
+__device__ __forceinline__ void multiply_values(float (&o)[config.head_dim / 2], const Weights& weights,
+                                                std::uint64_t v) {
+  ptx::wgmma_fence();
+#pragma unroll
+  for (int step = 0; step < kKeyRows / 16; ++step)
+    ptx::wgmma<config.dtype, true>(o, weights[step], v + 128 * step);
+  ptx::wgmma_commit();
+}
+
+// The same rows with the other sign.
+template <Config config>
+__device__ void negate_queries(SharedMemory<config>& sm, int slot, const ComputeThread& thread) {
+  for (int slab = 0; slab < config.slabs(); ++slab) {
+    const std::uint32_t rows =
+        ptx::shared_address(&sm.q[slot][slab]) + thread.first_row() * tile::kRowBytes + thread.lane * 16;
+#pragma unroll
+    for (int i = 0; i < 16 * tile::kRowBytes; i += 32 * 16) {
+      const auto negated = [](float pair) { return __float_as_uint(pair) ^ 0x80008000u; };
+      float4 x;
+      ptx::load_shared(x, rows + i);
+      ptx::store_shared(rows + i, negated(x.x), negated(x.y), negated(x.z), negated(x.w));
+    }
+  }
+  ptx::fence_async_shared();
+  __syncwarp();
+}
+
+// What the rows' sums and the sink make of O and lse: o *= scale, and the natural logarithm.
+struct RowEnd {
+  float scale[2], lse[2];
+
+  __device__ RowEnd(const Parameters& p, const Work& work, Softmax& softmax) {
+    constexpr float kLn2 = 0.6931471805599453f;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float sum = softmax.sum[half];
+      sum += __shfl_xor_sync(0xffffffff, sum, 1);
+      sum += __shfl_xor_sync(0xffffffff, sum, 2);
+      float largest = softmax.largest[half] * p.scale_log2, factor = 1;
+      if (p.sink) {
+        const float sink = p.sink[work.head] * common::kLog2e, above = fmaxf(largest, sink);
+        factor = ptx::exp2(largest - above);
+        sum = fmaf(sum, factor, ptx::exp2(sink - above));
+        largest = above;
+      }
+      scale[half] = factor / sum;
+      lse[half] = (largest + log2f(sum)) * kLn2;
+    }
+  }
+};
+
+// O and lse to global memory. O goes through the warp's own rows of Q, so that whole rows leave.
+template <Config config>
+__device__ void store_rows(const Parameters& p, SharedMemory<config>& sm, int slot, const Work& work,
+                           const ComputeThread& thread, const float (&o)[config.head_dim / 2],
+                           const RowEnd& end) {
+  const int rows = work.sight.q.count - work.query_row;  // from the tile's first one on
+  if (p.lse.data && thread.lane % 4 == 0) {
+    float* const lse = p.lse.data + work.batch * p.lse.batch_stride + work.head * p.lse.head_stride +
+                       work.sight.q.first + work.query_row;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = thread.row() + 8 * half;
+      if (row < rows) lse[row] = end.lse[half];
+    }
+  }
+#pragma unroll
+  for (int slab = 0; slab < config.slabs(); ++slab) {
+    const std::uint32_t tile = ptx::shared_address(&sm.q[slot][slab]);
+    const std::uint32_t to = tile + SharedMemory<config>::QueryTile::chunk(
+                                        thread.first_row() + thread.lane % 16, thread.lane / 16);
+#pragma unroll
+    for (int step = 0; step < 4; ++step) {
+      const float* const x = &o[32 * slab + 8 * step];
+      std::uint32_t words[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float scale = end.scale[i % 2];
+        words[i] = shared::narrow<config.dtype>(scale * x[2 * i], scale * x[2 * i + 1]);
+      }
+      ptx::store_matrix(to ^ (32 * step), words);
+    }
+    __syncwarp();
+    // Eight lanes a row, four rows at a time.
+    const int chunk = thread.lane % 8, d = slab * tile::kRowElements + 8 * chunk;
+#pragma unroll
+    for (int i = 0; i < 16; i += 4) {
+      const int row = thread.first_row() + i + thread.lane / 8;
+      float4 x;  // eight channels
+      ptx::load_shared(x, tile + SharedMemory<config>::QueryTile::chunk(row, chunk));
+      if (row >= rows || d >= p.head_dim) continue;
+      std::uint16_t* const out = static_cast<std::uint16_t*>(p.out.data) + work.batch * p.out.batch_stride +
+                                 std::int64_t{work.sight.q.first + work.query_row + row} * p.out.row_stride +
+                                 work.head * p.out.head_stride + d;
+      *reinterpret_cast<float4*>(out) = x;
+    }
+  }
+  ptx::fence_async_shared();
+}
+
+template <Config config>
+__device__ void compute(const Parameters& p, SharedMemory<config>& sm) {
+  const ComputeThread thread;
+  const shared::GroupTurns<config.groups(), kFirstTurnBarrier> turns(thread.group);
+  shared::WorkReader<SharedMemory<config>> reader(sm);
+  RingPosition<kQueryStages> q_at;
+  RingPosition<config.key_stages()> k_at, v_at;
+  const auto release = [&](ptx::Barrier& barrier) {
+    __syncwarp();
+    if (thread.lane == 0) arrive(barrier);
+  };
+  for (;;) {
+    const Work& work = reader.next();
+    if (work.batch < 0) break;
+    float o[config.head_dim / 2];
+    Scores s;
+    Weights weights;
+    Softmax softmax;
+    float factor[2];
+    int t = work.end - 1;
+
+    wait(sm.q_full[q_at.slot], q_at.full());
+    if (p.negate_q) negate_queries<config>(sm, q_at.slot, thread);
+    const std::uint64_t q =
+        ptx::wgmma_operand(&sm.q[q_at.slot]) + thread.group * (kGroupRows * tile::kRowBytes / 16);
+    const auto keys = [&] { return ptx::wgmma_operand(&sm.k[k_at.slot]); };
+    const auto values = [&] {
+      return ptx::wgmma_operand(&sm.v[v_at.slot], SharedMemory<config>::KeyTile::kBytes);
+    };
+    FLASHBACK_MARK("S");
+    wait(sm.k_full[k_at.slot], k_at.full());
+    turns.take();
+    multiply_scores<config>(s, q, keys());
+    turns.pass();
+    ptx::wgmma_wait<0>();
+    ptx::pin(s);
+    release(sm.k_empty[k_at.slot]);
+    k_at.advance();
+    FLASHBACK_MARK("softmax");
+    weigh<config.mask, true>(s, softmax, factor, p.scale_log2, Seen::of(work, thread, t * kKeyRows));
+    to_operand<config.dtype>(weights, s);
+#pragma unroll
+    for (float& x : o) x = 0;
+
+    const auto visit_down_to = [&](auto masked, int until) {
+#pragma unroll 1
+      while (t > until) {
+        --t;
+        FLASHBACK_MARK("S, O");
+        wait(sm.k_full[k_at.slot], k_at.full());
+        turns.take();
+        multiply_scores<config>(s, q, keys());
+        wait(sm.v_full[v_at.slot], v_at.full());
+        multiply_values<config>(o, weights, values());
+        turns.pass();
+        ptx::wgmma_wait<1>();
+        ptx::pin(s);
+        release(sm.k_empty[k_at.slot]);
+        k_at.advance();
+        FLASHBACK_MARK("softmax");
+        Seen seen = {};
+        if constexpr (masked) seen = Seen::of(work, thread, t * kKeyRows);
+        weigh<config.mask, masked>(s, softmax, factor, p.scale_log2, seen);
+        // Nothing stays in flight over the back edge of the loop: the compiler would serialise every product.
+        ptx::wgmma_wait<0>();
+        ptx::pin(o);
+        release(sm.v_empty[v_at.slot]);
+        v_at.advance();
+#pragma unroll
+        for (int i = 0; i < config.head_dim / 2; ++i) o[i] *= factor[i / 2 % 2];
+        to_operand<config.dtype>(weights, s);
+      }
+    };
+    if constexpr (config.mask != Mask::kDense) visit_down_to(std::true_type(), work.edge);
+    visit_down_to(std::false_type(), work.whole);
+    if constexpr (config.mask == Mask::kWindow) visit_down_to(std::true_type(), work.begin);
+
+    FLASHBACK_MARK("O");
+    wait(sm.v_full[v_at.slot], v_at.full());
+    multiply_values<config>(o, weights, values());
+    const RowEnd end(p, work, softmax);
+    ptx::wgmma_wait<0>();
+    ptx::pin(o);
+    release(sm.v_empty[v_at.slot]);
+    v_at.advance();
+    FLASHBACK_MARK("store O");
+    store_rows<config>(p, sm, q_at.slot, work, thread, o, end);
+    release(sm.q_empty[q_at.slot]);
+    q_at.advance();
+  }
+  turns.end();
+}
+
+// --- the kernel
+
+template <Config config>
+__device__ void initialise_barriers(SharedMemory<config>& sm) {
+  constexpr int kComputeWarps = config.groups() * kGroupWarps;
+  ptx::initialise(sm.work_full, 1);
+  ptx::initialise(sm.work_empty, kComputeWarps);
+  ptx::initialise(sm.q_full, 1);
+  ptx::initialise(sm.q_empty, kComputeWarps);
+  ptx::initialise(sm.k_full, 1);
+  ptx::initialise(sm.k_empty, kComputeWarps);
+  ptx::initialise(sm.v_full, 1);
+  ptx::initialise(sm.v_empty, kComputeWarps);
+  ptx::fence_initialised_barriers();
+}
+
+template <Config config>
+__device__ void forward(const Parameters& p) {
+  extern __shared__ __align__(1024) std::uint8_t dynamic_shared[];
+  SharedMemory<config>& sm = *reinterpret_cast<SharedMemory<config>*>(dynamic_shared);
+  const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
+  if (threadIdx.x == 0) initialise_barriers<config>(sm);
+  __syncthreads();
+
+  if (role_of(warp) == Role::kCompute) {
+    ptx::raise_registers<config.compute_registers()>();
+    compute<config>(p, ptx::in_register(sm));
+  } else {
+    ptx::lower_registers<config.service_registers()>();
+    if (threadIdx.x == 0) load<config>(p, sm);
+  }
+}
+
+}  // namespace flashback::sm90::forward
