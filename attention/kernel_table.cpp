@@ -74,6 +74,8 @@ Kernel sm90_backward(Dtype dtype, MaskKind mask) {
       .head_dim = hopper::kHeadDim, .dtype = kernel_dtype(dtype), .mask = kernel_mask(mask)};
   constexpr std::string_view kImage = "sm90_backward";
   const std::string what = fmt::format("sm90_d{}_{}", config.head_dim, name(dtype));
+  hopper::Config pair = config;
+  pair.ctas = 2;
   return {.arch = Arch::kSm90,
           .direction = Direction::kBackward,
           .head_dim = config.head_dim,
@@ -91,6 +93,9 @@ Kernel sm90_backward(Dtype dtype, MaskKind mask) {
           .preprocess = {"preprocess_" + what, kImage, common::kThreads, 0},
           .sink = {"sink_sm90", kImage, common::kThreads, 0},
           .postprocess = {"postprocess_" + what, kImage, common::kThreads, 0},
+          .pair = mask == MaskKind::kWindow ? Entry{}
+                                            : Entry{fmt::format("backward_{}_{}_pair", what, name(mask)),
+                                                    kImage, hopper::kThreads, hopper::shared_bytes(pair)},
           .unseen = {}};
 }
 
@@ -143,6 +148,21 @@ std::vector<Kernel> all_kernels() {
   return rows;
 }
 
+// What a row is found by. Kept apart from the rows, side by side, so that a call touches few cache lines.
+using Key = std::array<std::uint8_t, 6>;
+
+Key key(Arch arch, Direction direction, Dtype dtype, MaskKind mask, TensorMemory memory, Signal signal) {
+  return {static_cast<std::uint8_t>(arch),   static_cast<std::uint8_t>(direction),
+          static_cast<std::uint8_t>(dtype),  static_cast<std::uint8_t>(mask),
+          static_cast<std::uint8_t>(memory), static_cast<std::uint8_t>(signal)};
+}
+
+// A row without variants is asked for by the default.
+Key key_of(const Kernel& k) {
+  return key(k.arch, k.direction, k.dtype, k.mask, k.tensor_memory.value_or(Problem().tensor_memory),
+             k.signal.value_or(Problem().signal));
+}
+
 }  // namespace
 
 std::span<const Kernel> kernel_table() {
@@ -151,11 +171,15 @@ std::span<const Kernel> kernel_table() {
 }
 
 const Kernel* find_kernel(Arch arch, const Problem& p) {
-  for (const Kernel& k : kernel_table()) {
-    if (k.arch == arch && k.direction == p.direction && takes_head_dim(k, p.shape.head_dim) &&
-        k.dtype == p.dtype && k.mask == kind_of(p.mask) && takes(k, p.tensor_memory) && takes(k, p.signal)) {
-      return &k;
-    }
+  static const std::vector<Key> keys = [] {
+    std::vector<Key> of_rows;
+    for (const Kernel& k : kernel_table()) of_rows.push_back(key_of(k));
+    return of_rows;
+  }();
+  const Key asked = key(arch, p.direction, p.dtype, kind_of(p.mask), p.tensor_memory, p.signal);
+  for (std::size_t row = 0; row < keys.size(); ++row) {
+    if (keys[row] == asked && takes_head_dim(kernel_table()[row], p.shape.head_dim))
+      return &kernel_table()[row];
   }
   return nullptr;
 }

@@ -47,7 +47,8 @@ struct Kernel {
   int tile_q, tile_k;  // rows of queries and of keys that one step of a CTA covers
   Entry schedule, main;
   Entry preprocess, sink, postprocess;  // of the backward pass; else without a name
-  Entry unseen;                         // of the forward pass; else without a name
+  Entry pair;    // main for CTAs in pairs, which suits long sequences; without a name where there is none
+  Entry unseen;  // of the forward pass; else without a name
 };
 
 inline constexpr std::int64_t kHeadDimStep = 8;

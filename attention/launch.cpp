@@ -46,7 +46,7 @@ Status enqueue(Device& device, const Plan& plan, Stream stream) {
 
     const EntryParameters* parameters = &planned.parameters;
     EntryParameters with_maps;
-    if (planned.entry == &plan.kernel->main) {
+    if (planned.step == "main") {
       with_maps = planned.parameters;
       if (Status s = encode_maps(device, plan, &with_maps); !s.ok()) return s;
       parameters = &with_maps;

@@ -12,6 +12,9 @@ namespace {
 
 namespace hopper = sm90::backward;
 
+// Tiles of keys of a sequence from which on pairs are faster: 8192 and 32768 keys, measured (docs/hopper.md).
+constexpr int kDensePairs = 64, kCausalPairs = 256;
+
 class HopperPlanner : BackwardPlanner {
  public:
   HopperPlanner(const Problem& problem, const Kernel& kernel, int multiprocessors)
@@ -30,8 +33,7 @@ class HopperPlanner : BackwardPlanner {
     preprocess(stats, stats ? stats + hopper::kQueryRows : nullptr, main.next_ticket);
     sink();
     if (needs_.queries && needs_.keys) {
-      const auto ctas = std::min(static_cast<std::size_t>(multiprocessors_), key_tiles());
-      add("main", kernel_.main, {static_cast<std::uint32_t>(ctas), 1, 1}, main);
+      add_main(main);
       add_maps();
     }
     postprocess_queries(main.dq_accum, scale_);
@@ -43,6 +45,28 @@ class HopperPlanner : BackwardPlanner {
   }
 
  private:
+  // Whether CTAs share items of two tiles. Half the additions to dQ save energy, which is what long sequences
+  // lack; items of twice the length cost more at their ends, under a causal mask more still.
+  bool paired() const {
+    const int least_tiles = problem_.mask == Mask::kDense ? kDensePairs : kCausalPairs;
+    return !kernel_.pair.name.empty() && !problem_.deterministic && !needs_.ragged &&
+           sequences_.k.tiles >= least_tiles;
+  }
+  int ctas() const { return paired() ? 2 : 1; }
+
+  void add_main(const hopper::Parameters& main) {
+    const std::size_t workers = static_cast<std::size_t>(multiprocessors_ / ctas());
+    const auto items =
+        paired() ? static_cast<std::size_t>(items_of_head() * shape().batch * shape().kv_heads) : key_tiles();
+    const auto grid =
+        static_cast<std::uint32_t>(std::min(workers, items)) * static_cast<std::uint32_t>(ctas());
+    add("main", paired() ? kernel_.pair : kernel_.main, {grid, 1, 1}, main);
+    plan_.launches[plan_.launches.size() - 1].cluster = {static_cast<std::uint32_t>(ctas()), 1, 1};
+  }
+
+  // Of sequences that are all alike.
+  std::int64_t items_of_head() const { return (sequences_.k.tiles + ctas() - 1) / ctas(); }
+
   // Key tiles of a head that can run at once: they have tickets one after another. Of ragged sequences heads
   // come in between.
   std::int32_t rotation() const {
@@ -75,7 +99,7 @@ class HopperPlanner : BackwardPlanner {
             .group = static_cast<std::int32_t>(shape().heads / shape().kv_heads),
             .head_dim = static_cast<std::int32_t>(shape().head_dim),
             .accumulate = problem_.accumulate,
-            .section = section(multiprocessors_, sequences_.k.tiles, shape().kv_heads),
+            .section = section(multiprocessors_ / ctas(), items_of_head(), shape().kv_heads),
             .sequences = sequences_};
   }
 

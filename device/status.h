@@ -1,6 +1,7 @@
 // What every fallible call of the host side returns: a code and one sentence for a person.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -17,15 +18,19 @@ enum class Code {
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Code code, std::string sentence) : code_(code), sentence_(std::move(sentence)) {}
+  Status(Code code, std::string sentence)
+      : code_(code), sentence_(std::make_shared<const std::string>(std::move(sentence))) {}
 
   bool ok() const { return code_ == Code::kOk; }
   Code code() const { return code_; }
-  const std::string& sentence() const { return sentence_; }
+  const std::string& sentence() const {
+    static const std::string none;
+    return sentence_ ? *sentence_ : none;
+  }
 
  private:
   Code code_ = Code::kOk;
-  std::string sentence_;
+  std::shared_ptr<const std::string> sentence_;  // a call makes dozens that say nothing
 };
 
 inline Status invalid(std::string sentence) {

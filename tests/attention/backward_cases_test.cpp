@@ -168,6 +168,10 @@ std::vector<Declared> reports() {
     all.push_back({fmt::format("H11_window_{}_{}", window.left + 1, window.right + 1),
                    with(dense({1, 2, 1, 300, 333, 64}), window)});
   }
+  // Keys enough for Hopper's pairs of CTAs (plan_sm90.cpp).
+  add("pairs_8k_keys", dense({2, 4, 2, 130, 8200, 64}));
+  add("pairs_8k_keys_fp16_40_channels", with(dense({1, 2, 2, 70, 8320, 40}), Dtype::kF16));
+  add("pairs_32k_keys_causal", with(dense({1, 2, 1, 200, 32800, 64}), Mask::kCausal));
   add("H11_window_fp16_more_queries", with(with(dense({1, 2, 2, 333, 200, 64}), Dtype::kF16), Mask{40, 9}));
   add("H14_no_batch", dense({0, 10, 10, 395, 16, 64}));
   add("H14_no_rows", packed({1, 2, 2, 1, 1, 64}, {}, {}));

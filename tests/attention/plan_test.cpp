@@ -254,7 +254,7 @@ TEST(PlanSm90, CtasArePersistent) {
   EXPECT_EQ(plan.launches[1].entry->name, "backward_sm90_d64_bf16_dense");
   expect_grid(plan.launches[1], 4 * 3 * 2, 1, 1);  // an item is a tile of keys of one key/value head
   EXPECT_EQ(plan.launches[1].block.x, 512u);
-  EXPECT_EQ(plan.launches[1].shared_bytes, sizeof(sm90::backward::SharedMemory));
+  EXPECT_EQ(plan.launches[1].shared_bytes, sizeof(sm90::backward::SharedMemory<1>));
   EXPECT_LE(plan.launches[1].shared_bytes, 232448u) << "what a CTA of sm_90 may have";
   EXPECT_EQ(plan.launches[2].entry->name, "postprocess_sm90_d64_bf16");
   expect_grid(plan.launches[2], 2 * 2, 6, 1);
@@ -317,6 +317,27 @@ TEST(PlanSm90, DeterministicKeyTilesBeginApart) {
   EXPECT_EQ(rotation({1, 1, 1, 100, 100, 64}), 1);
   EXPECT_EQ(rotation({1, 1, 1, 16384, 16384, 64}), 128);
   EXPECT_EQ(rotation({1, 1, 1, 32768, 32768, 64}), 128);  // of 256, on 132 multiprocessors
+}
+
+// Long sequences without order: CTAs in pairs, each item two tiles of keys.
+TEST(PlanSm90, PairsForLongSequences) {
+  const auto main_of = [](std::int64_t seqlen_k, Mask mask, bool deterministic = false) {
+    Problem p;
+    p.shape = {1, 2, 2, 256, seqlen_k, 64};
+    p.mask = mask;
+    p.deterministic = deterministic;
+    p.tensors = packed_tensors(p.shape);
+    return planned(p, Arch::kSm90).launches[1];
+  };
+  const PlannedLaunch pair = main_of(8192 + 1, Mask::kDense);
+  EXPECT_EQ(pair.entry->name, "backward_sm90_d64_bf16_dense_pair");
+  EXPECT_EQ(pair.cluster.x, 2u);
+  expect_grid(pair, 2 * 66, 1, 1);  // 33 items of two heads
+  EXPECT_EQ(main_of(8192 - 128, Mask::kDense).entry->name, "backward_sm90_d64_bf16_dense");
+  EXPECT_EQ(main_of(8192, Mask::kDense, true).entry->name, "backward_sm90_d64_bf16_dense");
+  EXPECT_EQ(main_of(32768 - 128, Mask::kCausal).entry->name, "backward_sm90_d64_bf16_causal");
+  EXPECT_EQ(main_of(32768, Mask::kCausal).entry->name, "backward_sm90_d64_bf16_causal_pair");
+  EXPECT_EQ(main_of(32768, Mask{100, 0}).entry->name, "backward_sm90_d64_bf16_window");
 }
 
 // Dense: head after head. Causal: as many heads as make two rounds of the 132 CTAs, if there are as many.
@@ -415,7 +436,7 @@ TEST(KernelTable, NamesAreUniqueAndTheImagesHoldThem) {
   std::set<std::string> names;
   for (const Kernel& kernel : kernel_table()) {
     EXPECT_TRUE(names.insert(kernel.main.name).second) << kernel.main.name;
-    for (const Entry* entry : {&kernel.schedule, &kernel.main, &kernel.preprocess, &kernel.sink,
+    for (const Entry* entry : {&kernel.schedule, &kernel.main, &kernel.pair, &kernel.preprocess, &kernel.sink,
                                &kernel.postprocess, &kernel.unseen}) {
       if (entry->name.empty()) continue;
       const KernelImage* image = find_image(entry->image);

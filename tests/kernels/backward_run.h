@@ -85,11 +85,12 @@ inline void encode(Workbench& bench, Address base, int rows, const Shape& s, std
 
 template <class Parameters>
 Status launch(Workbench& bench, const KernelImage& image, const std::string& entry, Dim3 grid, int threads,
-              int shared_bytes, const Parameters& parameters) {
+              int shared_bytes, const Parameters& parameters, Dim3 cluster = {}) {
   Launch launch;
   launch.image = &image;
   launch.entry = entry.c_str();
   launch.grid = grid;
+  launch.cluster = cluster;
   launch.block = {std::uint32_t(threads), 1, 1};
   launch.shared_bytes = shared_bytes;
   launch.parameters = std::as_bytes(std::span(&parameters, 1));

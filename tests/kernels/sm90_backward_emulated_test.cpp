@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,8 +24,13 @@ struct HopperDefect {
   Status status;
 };
 
-// On a grid of `ctas`, key/value heads in sections of `section`.
-Gradients run_sm90(Workbench& bench, const Shape& s, const Inputs& in, int ctas, int section,
+// On so many clusters of one CTA or of two, key/value heads in sections of `section`.
+struct Grid {
+  int clusters, section;
+  int ctas = 1;  // of a cluster
+};
+
+Gradients run_sm90(Workbench& bench, const Shape& s, const Inputs& in, const Grid& grid,
                    HopperDefect* defect = nullptr) {
   const int q_tiles = (s.q_rows + hopper::kQueryRows - 1) / hopper::kQueryRows;
   const std::size_t tiles = std::size_t(s.batch) * s.heads * q_tiles;
@@ -80,13 +86,15 @@ Gradients run_sm90(Workbench& bench, const Shape& s, const Inputs& in, int ctas,
   main.group = 1;
   main.head_dim = 64;
   main.sequences = sequences;
-  main.section = section;
+  main.section = grid.section;
   if (defect && defect->parameters) defect->parameters(main);
   if (defect && defect->ptx) defect->ptx(ptx);
   main_image.ptx = ptx;
+  const std::string entry = std::string("backward_sm90_d64_bf16_") + (s.causal ? "causal" : "dense") +
+                            (grid.ctas == 2 ? "_pair" : "");
   status =
-      launch(bench, main_image, s.causal ? "backward_sm90_d64_bf16_causal" : "backward_sm90_d64_bf16_dense",
-             {std::uint32_t(ctas), 1, 1}, hopper::kThreads, hopper::shared_bytes({}), main);
+      launch(bench, main_image, entry, {std::uint32_t(grid.clusters * grid.ctas), 1, 1}, hopper::kThreads,
+             hopper::shared_bytes({.ctas = grid.ctas}), main, {std::uint32_t(grid.ctas), 1, 1});
   if (defect) {
     defect->status = status;
   } else {
@@ -125,16 +133,26 @@ void expect_right(const Gradients& got, const Exact& exact, const Exact& narrowe
   EXPECT_TRUE(close(got.dv, exact.dv, narrowed.dv)) << "dv";
 }
 
-class BackwardSm90Emulated : public ::testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(Causal, BackwardSm90Emulated, ::testing::Bool());
+// Causal or not, CTAs of a cluster.
+class BackwardSm90Emulated : public ::testing::TestWithParam<std::tuple<bool, int>> {
+ protected:
+  static bool causal() { return std::get<0>(GetParam()); }
+  static Grid grid(int clusters, int section) { return {clusters, section, std::get<1>(GetParam())}; }
+};
+INSTANTIATE_TEST_SUITE_P(Kernels, BackwardSm90Emulated,
+                         ::testing::Combine(::testing::Bool(), ::testing::Values(1, 2)),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param) ? "causal" : "dense") +
+                                  (std::get<1>(info.param) == 2 ? "_pair" : "");
+                         });
 
 // dK and dV of a tile are summed in one CTA: the same bits in every order. dQ is not.
 TEST_P(BackwardSm90Emulated, IsRightWheneverWorkTakesEffect) {
-  const Shape s = {1, 3, 200, 300, GetParam()};
+  const Shape s = {1, 3, 200, 300, causal()};
   const Inputs in = make_inputs(s, 1);
   const Exact exact = reference(s, in, false), narrowed = reference(s, in, true);
   const auto eager = bench_of(emulator::Completion::kEager);
-  const Gradients first = run_sm90(*eager, s, in, 9, 1);
+  const Gradients first = run_sm90(*eager, s, in, grid(9, 1));
   expect_right(first, exact, narrowed);
   std::vector<std::unique_ptr<Workbench>> others;
   others.push_back(bench_of(emulator::Completion::kLazy));
@@ -142,26 +160,43 @@ TEST_P(BackwardSm90Emulated, IsRightWheneverWorkTakesEffect) {
     others.push_back(bench_of(emulator::Completion::kRandom, seed));
   }
   for (const auto& bench : others) {
-    const Gradients got = run_sm90(*bench, s, in, 9, 1);
+    const Gradients got = run_sm90(*bench, s, in, grid(9, 1));
     expect_right(got, exact, narrowed);
     EXPECT_EQ(got.dk, first.dk);
     EXPECT_EQ(got.dv, first.dv);
   }
 }
 
-// One CTA that does everything, as many as items, more than items; sections that leave a rest.
+// One cluster that does everything, as many as items, more than items; sections that leave a rest.
 TEST_P(BackwardSm90Emulated, AnyGridAndSectionDoTheSame) {
-  const Shape s = {2, 3, 130, 257, GetParam()};
+  const Shape s = {2, 3, 130, 257, causal()};
   const Inputs in = make_inputs(s, 2);
   const Exact exact = reference(s, in, false), narrowed = reference(s, in, true);
   const auto bench = bench_of(emulator::Completion::kEager);
-  const Gradients first = run_sm90(*bench, s, in, 18, 1);
-  for (const auto& [ctas, section] : {std::pair{1, 1}, {1, 4}, {5, 6}, {18, 4}, {25, 2}}) {
-    SCOPED_TRACE(::testing::Message() << ctas << " CTAs, sections of " << section);
-    const Gradients got = run_sm90(*bench, s, in, ctas, section);
+  const Gradients first = run_sm90(*bench, s, in, grid(18, 1));
+  for (const auto& [clusters, section] : {std::pair{1, 1}, {1, 4}, {5, 6}, {18, 4}, {25, 2}}) {
+    SCOPED_TRACE(::testing::Message() << clusters << " clusters, sections of " << section);
+    const Gradients got = run_sm90(*bench, s, in, grid(clusters, section));
     expect_right(got, exact, narrowed);
     EXPECT_EQ(got.dk, first.dk);
     EXPECT_EQ(got.dv, first.dv);
+  }
+}
+
+// Pairs of whose tiles of keys one is missing, or sees no query; items of an odd number of query tiles, so
+// that whose turn a tile is changes from item to item; items without any.
+TEST(BackwardSm90Pair, LengthsOfAllKinds) {
+  const auto eager = bench_of(emulator::Completion::kEager), lazy = bench_of(emulator::Completion::kLazy);
+  for (const bool causal : {false, true}) {
+    for (const auto& [q, k] :
+         {std::pair{1, 1}, {64, 128}, {63, 129}, {192, 255}, {65, 500}, {500, 65}, {300, 640}, {640, 300}}) {
+      SCOPED_TRACE(::testing::Message() << q << " x " << k << (causal ? " causal" : ""));
+      const Shape s = {1, 3, q, k, causal};
+      const Inputs in = make_inputs(s, 5);
+      const Exact exact = reference(s, in, false), narrowed = reference(s, in, true);
+      expect_right(run_sm90(*eager, s, in, {2, 2, 2}), exact, narrowed);
+      expect_right(run_sm90(*lazy, s, in, {3, 1, 2}), exact, narrowed);
+    }
   }
 }
 
@@ -179,11 +214,11 @@ auto replace(const std::string& from, const std::string& to) {
   };
 }
 
-bool noticed(const Shape& s, const Inputs& in, HopperDefect defect) {
+bool noticed(const Shape& s, const Inputs& in, HopperDefect defect, int ctas = 1) {
   const Exact exact = reference(s, in, false), narrowed = reference(s, in, true);
   for (const auto completion :
        {emulator::Completion::kEager, emulator::Completion::kLazy, emulator::Completion::kRandom}) {
-    const Gradients got = run_sm90(*bench_of(completion, 1), s, in, 3, 1, &defect);
+    const Gradients got = run_sm90(*bench_of(completion, 1), s, in, {3, 1, ctas}, &defect);
     if (!defect.status.ok() || !close(got.dq, exact.dq, narrowed.dq) ||
         !close(got.dk, exact.dk, narrowed.dk) || !close(got.dv, exact.dv, narrowed.dv)) {
       return true;
@@ -225,6 +260,19 @@ TEST_F(BackwardSm90Defect, AProductThatIsNotWaitedFor) {
 
 TEST_F(BackwardSm90Defect, ARingThatIsOverwrittenBeforeItIsRead) {
   EXPECT_TRUE(noticed_in(replace("cp.async.bulk.wait_group.read 0;", "")));
+}
+
+// Of a pair: whose stage of dS is written too early, or whose dQ lacks the peer's keys.
+TEST(BackwardSm90PairDefect, IsNoticed) {
+  const Shape s = {1, 2, 600, 512, false};
+  const Inputs in = make_inputs(s, 6);
+  const auto noticed_in = [&](const std::string& from, const std::string& to) {
+    return noticed(s, in, {replace(from, to), {}, {}}, 2);
+  };
+  EXPECT_FALSE(noticed(s, in, {}, 2));
+  EXPECT_TRUE(noticed_in("mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%",
+                         "setp.eq.u32 done, 0, 0; //"));
+  EXPECT_TRUE(noticed_in("cp.async.bulk.shared::cluster.shared::cta.mbarrier", "//"));
 }
 
 TEST_F(BackwardSm90Defect, ATicketCounterThatDoesNotStartAtZero) {

@@ -18,10 +18,19 @@
 //   The next item's K, V and tiles are there by then: no role waits for another at the end of an item.
 //   The two compute warpgroups begin their tiles in turn, so that one's softmax runs under the other's
 //   products.
+//
+// A pair: two CTAs, a cluster, take an item of two neighbouring tiles of keys, each CTA one, and both see all
+// query tiles of the item. The dQ of a query tile is that of all 256 keys and made by one of them, in turn:
+// so half as much is added in global memory, and what the card has in power goes into more products.
+//
+//   compute               send (2)                            the peer's multiply
+//   dS, every second tile ->    copied into the peer     ->    dQ = own dS^T K + sent dS^T K of the sender
+//                         <-    acknowledge (the peer's 3): it has arrived, its stage here is free
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/common/parameters.h"
 #include "kernels/ptx/barrier.h"
@@ -40,6 +49,7 @@ struct Config {
   int head_dim;  // 64
   Dtype dtype;   // changes meaning
   Mask mask;     // changes meaning
+  int ctas = 1;  // that share the dQ of a work item: 1, or a pair. Fewer bytes, and longer items
 };
 
 // Tiles.
@@ -51,32 +61,44 @@ static_assert(kHeadDim == tile::kRowElements && kGroupKeys == tile::kRowElements
 
 // Warps.
 //
-//   warps   role       registers a thread
-//   0       load        32   one thread: work, K, V, query tiles
-//   1-2     reduce      32   one thread each: a stage of the dq ring
-//   3       none        32
-//   4-11    compute    208   two warpgroups, 64 keys each
-//   12-15   multiply    64   dQ, and the stores of dV and dK
-enum class Role { kLoad, kReduce, kNone, kCompute, kMultiply };
+//   warps   role                        registers a thread
+//   0       load                         32   one thread: work, K, V, query tiles
+//   1       reduce                       32   one thread for each stage of the dq ring
+//   2       reduce; of a pair: send      32   one thread
+//   3       none; of a pair: acknowledge 32   one thread
+//   4-11    compute                     208   two warpgroups, 64 keys each
+//   12-15   multiply                     64   dQ, and the stores of dV and dK
+enum class Role { kLoad, kReduce, kSend, kAcknowledge, kNone, kCompute, kMultiply };
 
 inline constexpr int kThreads = 512;
 inline constexpr int kGroupThreads = 128;
-inline constexpr int kReduceWarps = 2, kComputeWarps = 8, kMultiplyWarps = 4;
+inline constexpr int kComputeWarps = 8, kMultiplyWarps = 4;
 inline constexpr int kFirstReduceWarp = 1, kFirstComputeWarp = 4,
                      kFirstMultiplyWarp = kFirstComputeWarp + kComputeWarps;
 inline constexpr int kServiceRegisters = 32, kComputeRegisters = 208, kMultiplyRegisters = 64;
 static_assert(kServiceRegisters + 2 * kComputeRegisters + kMultiplyRegisters <= 512);
 
-constexpr Role role_of(int warp) {
-  return warp < kFirstReduceWarp                  ? Role::kLoad
-         : warp < kFirstReduceWarp + kReduceWarps ? Role::kReduce
-         : warp < kFirstComputeWarp               ? Role::kNone
-         : warp < kFirstMultiplyWarp              ? Role::kCompute
-                                                  : Role::kMultiply;
+constexpr Role role_of(int ctas, int warp) {
+  return warp == 0                   ? Role::kLoad
+         : warp == kFirstReduceWarp  ? Role::kReduce
+         : warp == 2                 ? (ctas == 1 ? Role::kReduce : Role::kSend)
+         : warp < kFirstComputeWarp  ? (ctas == 1 ? Role::kNone : Role::kAcknowledge)
+         : warp < kFirstMultiplyWarp ? Role::kCompute
+                                     : Role::kMultiply;
+}
+// Warps that read the published work: all but load and none.
+constexpr int work_readers(int ctas) {
+  return kComputeWarps + kMultiplyWarps + (ctas == 1 ? 2 : 3);
 }
 
-// Stages of the rings.
-inline constexpr int kWorkStages = 3, kKStages = 2, kTileStages = 6, kDsStages = 2, kDqStages = kReduceWarps;
+// Stages of the rings. The peer's K and dS take the place of some of a pair's.
+struct Stages {
+  int k, tiles, ds, dq;
+};
+constexpr Stages stages_of(int ctas) {
+  return ctas == 1 ? Stages{2, 6, 2, 2} : Stages{1, 5, 3, 1};
+}
+inline constexpr int kWorkStages = 3, kPeerStages = 2, kTicketStages = 2;
 
 // Hardware barriers of the two compute warpgroups, one each: this group's turn to begin a tile. The other
 // group arrives, this one waits. (Barrier 0 is __syncthreads.)
@@ -115,43 +137,69 @@ struct Work {
   constexpr int tiles() const { return end - begin; }
 };
 
+// dS of a query tile by its rows: keys 0-63, keys 64-127.
+struct DsTile {
+  tile::OperandTile<kQueryRows> half[2];
+};
+
+// What a CTA of a pair has besides. "Peer" is the other CTA.
+struct PeerTiles {
+  tile::OperandTile<kKeyRows> k;  // of the peer's keys; comes and goes with the CTA's own
+  DsTile ds[kPeerStages];         // the peer's
+};
+struct PeerBarriers {
+  ptx::Barrier ds_full[kPeerStages];   // acknowledge (1, the bytes that it expects) -> acknowledge, multiply
+  ptx::Barrier ds_empty[kPeerStages];  // the peer's multiply warps (4): dQ is done there -> send
+  ptx::Barrier ticket_full[kTicketStages];   // the leader's load (1) -> load of the other
+  ptx::Barrier ticket_empty[kTicketStages];  // the other's load (1): it is read -> load of the leader
+  std::int32_t ticket[kTicketStages];
+};
+struct None {};
+
+template <int ctas>
 struct SharedMemory {
-  tile::OperandTile<kKeyRows> k[kKStages];  // read until the item's last dQ: the next one's arrives beside it
-  tile::OperandTile<kKeyRows> v;            // free once it is in registers
-  tile::OperandTile<kQueryRows> q[kTileStages], dout[kTileStages];
+  static constexpr Stages kStages = stages_of(ctas);
+
+  tile::OperandTile<kKeyRows> k[kStages.k];  // read until the item's last dQ
+  tile::OperandTile<kKeyRows> v;             // free once it is in registers
+  tile::OperandTile<kQueryRows> q[kStages.tiles], dout[kStages.tiles];
   union {
-    tile::OperandTile<kQueryRows> half[2];  // dS by query rows: keys 0-63, keys 64-127
-    tile::OperandTile<kKeyRows> gradient;   // dV or dK on its way out
-  } ds[kDsStages];
-  float dq[kDqStages][kDqFloats];
-  float stats[kTileStages][kStatsFloats];
+    DsTile of_queries;
+    tile::OperandTile<kKeyRows> gradient;  // dV or dK on its way out
+  } ds[kStages.ds];
+  float dq[kStages.dq][kDqFloats];
+  [[no_unique_address]] std::conditional_t<ctas == 2, PeerTiles, None> peer;
+  float stats[kStages.tiles][kStatsFloats];
 
   // Who arrives (how often a phase) -> who waits: what it says.
   ptx::Barrier work_full[kWorkStages];   // load (1) -> everybody else: the work is written
-  ptx::Barrier work_empty[kWorkStages];  // everybody else's warps (14) -> load: they are done with it
-  ptx::Barrier k_full[kKStages];         // load (1, bytes) -> compute, multiply
+  ptx::Barrier work_empty[kWorkStages];  // everybody else's warps -> load: they are done with it
+  ptx::Barrier k_full[kStages.k];        // load (1, bytes) -> compute, multiply
   ptx::Barrier
-      k_empty[kKStages];  // compute warps (8): K is in registers, multiply warps (4): last dQ done -> load
-  ptx::Barrier v_full;    // load (1, bytes) -> compute
-  ptx::Barrier v_empty;   // compute warps (8) -> load: V is in registers
-  ptx::Barrier tile_full[kTileStages];   // load (1, bytes) -> compute: Q, dO and statistics are there
-  ptx::Barrier tile_empty[kTileStages];  // compute warps (8) -> load: dV and dK of the tile are done
-  ptx::Barrier ds_full[kDsStages];       // compute warps (8) -> multiply: dS, dV or dK is stored
-  ptx::Barrier ds_empty[kDsStages];      // multiply warps (4) -> compute: dQ is done, or the store has read
-  ptx::Barrier dq_full[kDqStages];       // multiply warps (4) -> reduce: dQ is staged
-  ptx::Barrier dq_empty[kDqStages];      // reduce (1) -> multiply: the reduction has read it
+      k_empty[kStages.k];  // compute warps (8): K is in registers, multiply warps (4): last dQ done -> load
+  ptx::Barrier v_full;     // load (1, bytes) -> compute
+  ptx::Barrier v_empty;    // compute warps (8) -> load: V is in registers
+  ptx::Barrier tile_full[kStages.tiles];   // load (1, bytes) -> compute: Q, dO and statistics are there
+  ptx::Barrier tile_empty[kStages.tiles];  // compute warps (8) -> load: dV and dK of the tile are done
+  ptx::Barrier ds_full[kStages.ds];        // compute warps (8) -> multiply, send: dS, dV or dK is stored
+  // multiply warps (4): dQ is done, or the store has read; or the peer's acknowledge (4): dS is there
+  //   -> compute
+  ptx::Barrier ds_empty[kStages.ds];
+  ptx::Barrier dq_full[kStages.dq];   // multiply warps (4) -> reduce: dQ is staged
+  ptx::Barrier dq_empty[kStages.dq];  // reduce (1) -> multiply: the reduction has read it
+  [[no_unique_address]] std::conditional_t<ctas == 2, PeerBarriers, None> of_peer;
   Work work[kWorkStages];
 };
-static_assert(offsetof(SharedMemory, dq) % tile::kGroupBytes == 0);
-static_assert(sizeof(SharedMemory) <= 232448);
+static_assert(offsetof(SharedMemory<1>, dq) % tile::kGroupBytes == 0);
+static_assert(offsetof(SharedMemory<2>, dq) % tile::kGroupBytes == 0);
+static_assert(sizeof(SharedMemory<1>) <= 232448 && sizeof(SharedMemory<2>) <= 232448);
 
-inline constexpr int kWorkReaders = kComputeWarps + kMultiplyWarps + kReduceWarps;
 inline constexpr std::uint32_t kTileBytes =
     2 * tile::OperandTile<kQueryRows>::kBytes + kStatsFloats * sizeof(float);
 
 // Dynamic shared memory of a launch.
-constexpr std::uint32_t shared_bytes(const Config&) {
-  return sizeof(SharedMemory);
+constexpr std::uint32_t shared_bytes(const Config& config) {
+  return config.ctas == 1 ? sizeof(SharedMemory<1>) : sizeof(SharedMemory<2>);
 }
 
 // Everything a launch is told.
@@ -175,7 +223,7 @@ struct Parameters {
   std::int32_t group;  // query heads of a key/value head
   std::int32_t head_dim;
   bool accumulate;  // wide gradients are added to what is there
-  // Tickets run over sections of so many key/value heads, of all sequences; within a section tiles of keys
+  // Tickets run over sections of so many key/value heads, of all sequences; within a section items of keys
   // ascend slowest, so that under a causal mask the longest items come first and the last ones fill the gaps.
   // Ragged sequences: over the heads of each tile of keys.
   std::int32_t section;

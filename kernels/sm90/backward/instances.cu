@@ -38,5 +38,10 @@ FLASHBACK_INSTANCE(backward_sm90_d64_bf16_window, 64, Dtype::kBf16, Mask::kWindo
 FLASHBACK_INSTANCE(backward_sm90_d64_fp16_dense, 64, Dtype::kF16, Mask::kDense)
 FLASHBACK_INSTANCE(backward_sm90_d64_fp16_causal, 64, Dtype::kF16, Mask::kCausal)
 FLASHBACK_INSTANCE(backward_sm90_d64_fp16_window, 64, Dtype::kF16, Mask::kWindow)
+// Pairs.
+FLASHBACK_INSTANCE(backward_sm90_d64_bf16_dense_pair, 64, Dtype::kBf16, Mask::kDense, 2)
+FLASHBACK_INSTANCE(backward_sm90_d64_bf16_causal_pair, 64, Dtype::kBf16, Mask::kCausal, 2)
+FLASHBACK_INSTANCE(backward_sm90_d64_fp16_dense_pair, 64, Dtype::kF16, Mask::kDense, 2)
+FLASHBACK_INSTANCE(backward_sm90_d64_fp16_causal_pair, 64, Dtype::kF16, Mask::kCausal, 2)
 
 }  // namespace flashback::sm90::backward

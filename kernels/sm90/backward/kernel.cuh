@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "kernels/ptx/bulk.cuh"
+#include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/mark.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/matrix.cuh"
@@ -20,24 +21,59 @@ namespace flashback::sm90::backward {
 
 using tile::RingPosition;
 
-using WorkReader = shared::WorkReader<SharedMemory>;
+template <int ctas>
+using WorkReader = shared::WorkReader<SharedMemory<ctas>>;
 
 // --- load: one thread
 
+// Where the tickets of a CTA come from. Of a pair the leader, rank 0, takes each for both.
 template <Config config>
-__device__ void load(const Parameters& p, SharedMemory& sm) {
+struct Tickets {
+  const Parameters& p;
+  SharedMemory<config.ctas>& sm;
+  int rank;
+  RingPosition<kTicketStages> at = {};
+
+  __device__ int first() const { return static_cast<int>(blockIdx.x) / config.ctas; }
+  __device__ int next(int ticket) {
+    const int all = static_cast<int>(gridDim.x) / config.ctas;
+    if constexpr (config.ctas == 1) {
+      // With a rotation key tiles of a block wait for each other, and no CTA may have two of them: it takes
+      // every gridDim.x-th ticket, which is at least a block further.
+      return p.rotation > 1 ? ticket + all : all + ptx::take_number(p.next_ticket);
+    } else {
+      if (rank == 0) {
+        ticket = all + ptx::take_number(p.next_ticket);
+        ptx::wait_for_cluster(sm.of_peer.ticket_empty[at.slot], at.empty());
+        ptx::store_at(1, sm.of_peer.ticket[at.slot], ticket);
+        ptx::arrive_at(1, sm.of_peer.ticket_full[at.slot]);
+      } else {
+        ptx::wait_for_cluster(sm.of_peer.ticket_full[at.slot], at.full());
+        ticket = sm.of_peer.ticket[at.slot];
+        ptx::arrive_at(0, sm.of_peer.ticket_empty[at.slot]);
+      }
+      at.advance();
+      return ticket;
+    }
+  }
+};
+
+template <Config config>
+__device__ void load(const Parameters& p, SharedMemory<config.ctas>& sm, int rank) {
+  constexpr Stages kStages = stages_of(config.ctas);
   ptx::prefetch_tensor_map(&p.q);
   ptx::prefetch_tensor_map(&p.dout);
   ptx::prefetch_tensor_map(&p.k);
   ptx::prefetch_tensor_map(&p.v);
   RingPosition<kWorkStages> work_at;
-  RingPosition<kKStages> k_at;
+  RingPosition<kStages.k> k_at;
   RingPosition<1> v_at;
-  RingPosition<kTileStages> tile_at;
-  for (int ticket = static_cast<int>(blockIdx.x);;) {
+  RingPosition<kStages.tiles> tile_at;
+  Tickets<config> tickets{p, sm, rank};
+  for (int ticket = tickets.first();;) {
     wait(sm.work_empty[work_at.slot], work_at.empty());
     Work& work = sm.work[work_at.slot];
-    find_work<config.mask>(p, ticket, work);
+    find_work<config>(p, ticket, rank, work);
     arrive(sm.work_full[work_at.slot]);
     work_at.advance();
     if (work.batch < 0) return;
@@ -45,8 +81,13 @@ __device__ void load(const Parameters& p, SharedMemory& sm) {
     ptx::Coordinates5 at =
         shared::at_row(p.sequences.k, work.sight.k, work.key_row, work.kv_head, work.batch);
     wait(sm.k_empty[k_at.slot], k_at.empty());
-    arrive_and_expect(sm.k_full[k_at.slot], sizeof(sm.k[0]));
+    arrive_and_expect(sm.k_full[k_at.slot], config.ctas * sizeof(sm.k[0]));
     load_tensor(&sm.k[k_at.slot], &p.k, at, sm.k_full[k_at.slot]);
+    if constexpr (config.ctas == 2) {
+      ptx::Coordinates5 of_peer = at;
+      of_peer.row += rank == 0 ? kKeyRows : -kKeyRows;
+      load_tensor(&sm.peer.k, &p.k, of_peer, sm.k_full[k_at.slot]);
+    }
     k_at.advance();
     wait(sm.v_empty, v_at.empty());
     arrive_and_expect(sm.v_full, sizeof(sm.v));
@@ -73,11 +114,8 @@ __device__ void load(const Parameters& p, SharedMemory& sm) {
         stats += kStatsFloats;
       }
     }
-    // Only now, so that tickets begin in their order; the tiles in flight cover the way to the counter. With
-    // a rotation key tiles of a block wait for each other, and no CTA may have two of them: it takes every
-    // gridDim.x-th ticket, which is at least a block further.
-    const int all = static_cast<int>(gridDim.x);
-    ticket = p.rotation > 1 ? ticket + all : all + ptx::take_number(p.next_ticket);
+    // Only now, so that tickets begin in their order; the tiles in flight cover the way to the counter.
+    ticket = tickets.next(ticket);
   }
 }
 
@@ -161,9 +199,9 @@ using Turns = shared::GroupTurns<2, kFirstTurnBarrier>;
 
 // One query tile.
 template <Config config, bool masked>
-__device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& sm, Item& item, int slot,
-                                             RingPosition<kDsStages> ds_at, std::uint32_t ds_row, Turns turns,
-                                             Seen seen) {
+__device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory<config.ctas>& sm, Item& item,
+                                             int slot, RingPosition<stages_of(config.ctas).ds> ds_at,
+                                             std::uint32_t ds_row, Turns turns, Seen seen) {
   constexpr Dtype kDtype = config.dtype;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::uint64_t q = ptx::wgmma_operand(&sm.q[slot]), dout = ptx::wgmma_operand(&sm.dout[slot]);
@@ -247,9 +285,9 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& 
 }
 
 // A finished dV or dK, 64 keys of it, into a stage of the dS ring.
-template <Dtype dtype>
-__device__ void stage_gradient(SharedMemory& sm, const float (&gradient)[32], float scale,
-                               const ComputeThread& thread, RingPosition<kDsStages> at) {
+template <Config config>
+__device__ void stage_gradient(SharedMemory<config.ctas>& sm, const float (&gradient)[32], float scale,
+                               const ComputeThread& thread, RingPosition<stages_of(config.ctas).ds> at) {
   wait(sm.ds_empty[at.slot], at.empty());
   const std::uint32_t to = ptx::shared_address(&sm.ds[at.slot].gradient) + thread.matrix_chunk();
 #pragma unroll
@@ -257,7 +295,8 @@ __device__ void stage_gradient(SharedMemory& sm, const float (&gradient)[32], fl
     const float* const x = &gradient[8 * step];
     std::uint32_t words[4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) words[i] = shared::narrow<dtype>(scale * x[2 * i], scale * x[2 * i + 1]);
+    for (int i = 0; i < 4; ++i)
+      words[i] = shared::narrow<config.dtype>(scale * x[2 * i], scale * x[2 * i + 1]);
     ptx::store_matrix(to ^ (32 * step), words);
   }
   ptx::fence_async_shared();
@@ -287,34 +326,32 @@ __device__ inline void store_wide(const Parameters& p, const common::View& view,
 }
 
 template <Config config>
-__device__ void compute(const Parameters& p, SharedMemory& sm) {
+__device__ void compute(const Parameters& p, SharedMemory<config.ctas>& sm) {
+  constexpr Stages kStages = stages_of(config.ctas);
   const ComputeThread thread;
   // Of dS, 8 query rows x 8 keys a matrix: a lane's row is a query row, its chunk eight of the warp's 16
   // keys.
-  const std::uint32_t ds_row = thread.group * sizeof(sm.ds[0].half[0]) +
+  const std::uint32_t ds_row = thread.group * sizeof(sm.ds[0].of_queries.half[0]) +
                                tile::OperandTile<kQueryRows>::chunk(thread.lane / 16 * 8 + thread.lane % 8,
                                                                     2 * thread.warp + thread.lane / 8 % 2);
   const Turns turns(thread.group);
-  WorkReader reader(sm);
-  RingPosition<kKStages> k_at;
-  RingPosition<1> v_at;
-  RingPosition<kTileStages> tile_at;
-  RingPosition<kDsStages> ds_at;
-  for (;;) {
+  WorkReader<config.ctas> reader(sm);
+  RingPosition<kStages.tiles> tile_at;
+  RingPosition<kStages.ds> ds_at;
+  for (int number = 0;; ++number) {  // of the item: says where K and V are, in one register
     const Work& work = reader.next();
     if (work.batch < 0) break;
     Item item;
-    wait(sm.k_full[k_at.slot], k_at.full());
-    load_fragments(item.k, sm.k[k_at.slot], thread);
-    wait(sm.v_full, v_at.full());
+    const int k_slot = number % kStages.k;
+    wait(sm.k_full[k_slot], number / kStages.k % 2);
+    load_fragments(item.k, sm.k[k_slot], thread);
+    wait(sm.v_full, number % 2);
     load_fragments(item.v, sm.v, thread);
     __syncwarp();
     if (thread.lane == 0) {
-      arrive(sm.k_empty[k_at.slot]);
+      arrive(sm.k_empty[k_slot]);
       arrive(sm.v_empty);
     }
-    k_at.advance();
-    v_at.advance();
 #pragma unroll
     for (int i = 0; i < 32; ++i) item.dk[i] = item.dv[i] = 0;
 
@@ -340,9 +377,9 @@ __device__ void compute(const Parameters& p, SharedMemory& sm) {
       store_wide(p, p.wide_dv, item.dv, 1.0f, thread, work);
       store_wide(p, p.wide_dk, item.dk, p.scale, thread, work);
     } else {
-      stage_gradient<config.dtype>(sm, item.dv, 1.0f, thread, ds_at);
+      stage_gradient<config>(sm, item.dv, 1.0f, thread, ds_at);
       ds_at.advance();
-      stage_gradient<config.dtype>(sm, item.dk, p.scale, thread, ds_at);
+      stage_gradient<config>(sm, item.dk, p.scale, thread, ds_at);
       ds_at.advance();
     }
   }
@@ -351,37 +388,55 @@ __device__ void compute(const Parameters& p, SharedMemory& sm) {
 
 // --- multiply: a warpgroup
 
+// dQ of dS of 128 keys and their K, on top of what is there unless `fresh`. Drained.
+template <Dtype dtype, bool fresh>
+__device__ __forceinline__ void multiply_keys(float (&dq)[32], const DsTile& ds,
+                                              const tile::OperandTile<kKeyRows>& keys) {
+  const std::uint64_t a = ptx::wgmma_operand(&ds), k = ptx::wgmma_operand(&keys);
+  constexpr int kHalf = sizeof(ds.half[0]) / 16;
+  ptx::wgmma_fence();
+  if constexpr (fresh) ptx::wgmma_fresh<dtype, true>(dq, a, k);
+#pragma unroll
+  for (int step = fresh; step < 8; ++step)
+    ptx::wgmma<dtype, true>(dq, a + step / 4 * kHalf + step % 4 * 2, k + 128 * step);
+  ptx::wgmma_commit();
+  ptx::wgmma_wait<0>();
+  ptx::pin(dq);
+}
+
 template <Config config>
-__device__ void multiply(const Parameters& p, SharedMemory& sm) {
-  constexpr Dtype kDtype = config.dtype;
+__device__ void multiply(const Parameters& p, SharedMemory<config.ctas>& sm, int rank) {
+  constexpr Stages kStages = stages_of(config.ctas);
   const int thread = static_cast<int>(threadIdx.x) % kGroupThreads, lane = thread % 32;
-  WorkReader reader(sm);
-  RingPosition<kKStages> k_at;
-  RingPosition<kDsStages> ds_at;
-  RingPosition<kDqStages> dq_at;
+  WorkReader<config.ctas> reader(sm);
+  RingPosition<kStages.k> k_at;
+  RingPosition<kStages.ds> ds_at;
+  RingPosition<kStages.dq> dq_at;
+  RingPosition<kPeerStages> peer_at;
+  int turn = 0;  // of a pair: whose tile it is
   for (;;) {
     const Work& work = reader.next();
     if (work.batch < 0) break;
     wait(sm.k_full[k_at.slot], k_at.full());
-    const std::uint64_t k = ptx::wgmma_operand(&sm.k[k_at.slot]);
 #pragma unroll 1
-    for (int tiles = work.tiles() * p.group; tiles > 0; --tiles) {
+    for (int tiles = work.tiles() * p.group; tiles > 0; --tiles, ds_at.advance()) {
+      if constexpr (config.ctas == 2) {
+        turn ^= 1;
+        if (turn == rank) continue;  // the first tile is rank 0's
+      }
       wait(sm.ds_full[ds_at.slot], ds_at.full());
-      const std::uint64_t ds = ptx::wgmma_operand(&sm.ds[ds_at.slot]);
-      constexpr int kHalf = sizeof(sm.ds[0].half[0]) / 16;
       float dq[32];
       FLASHBACK_MARK("dQ");
-      ptx::wgmma_fence();
-      ptx::wgmma_fresh<kDtype, true>(dq, ds, k);
-#pragma unroll
-      for (int step = 1; step < 8; ++step)
-        ptx::wgmma<kDtype, true>(dq, ds + step / 4 * kHalf + step % 4 * 2, k + 128 * step);
-      ptx::wgmma_commit();
-      ptx::wgmma_wait<0>();
-      ptx::pin(dq);
+      multiply_keys<config.dtype, true>(dq, sm.ds[ds_at.slot].of_queries, sm.k[k_at.slot]);
       __syncwarp();
       if (lane == 0) arrive(sm.ds_empty[ds_at.slot]);
-      ds_at.advance();
+      if constexpr (config.ctas == 2) {
+        wait(sm.of_peer.ds_full[peer_at.slot], peer_at.full());
+        multiply_keys<config.dtype, false>(dq, sm.peer.ds[peer_at.slot], sm.peer.k);
+        __syncwarp();
+        if (lane == 0) ptx::arrive_at(rank ^ 1, sm.of_peer.ds_empty[peer_at.slot]);
+        peer_at.advance();
+      }
 
       FLASHBACK_MARK("store dQ");
       wait(sm.dq_empty[dq_at.slot], dq_at.empty());
@@ -418,14 +473,73 @@ __device__ void multiply(const Parameters& p, SharedMemory& sm) {
   if (thread == 0) ptx::wait_bulk();
 }
 
+// --- of a pair: send and acknowledge, one thread each
+
+// Goes through the stages of dS: `tile` for each query tile that is the turn of `whose`, dV's and dK's too.
+template <Config config, typename OfTile, typename OfGradient>
+__device__ __forceinline__ void for_each_ds(const Parameters& p, SharedMemory<config.ctas>& sm, int whose,
+                                            OfTile of_tile, OfGradient of_gradient) {
+  WorkReader<config.ctas> reader(sm);
+  RingPosition<stages_of(config.ctas).ds> ds_at;
+  int turn = 0;
+  for (;;) {
+    const Work& work = reader.next();
+    if (work.batch < 0) return;
+    if (threadIdx.x % 32 == 0) {
+#pragma unroll 1
+      for (int tiles = work.tiles() * p.group; tiles > 0; --tiles, ds_at.advance()) {
+        if (turn == whose) of_tile(ds_at);
+        turn ^= 1;
+      }
+      for (int gradients = p.wide_dv.data ? 0 : 2; gradients > 0; --gradients, ds_at.advance())
+        of_gradient(ds_at);
+    }
+  }
+}
+
+// dS of the tiles that are the peer's turn, into the peer's shared memory.
+template <Config config>
+__device__ void send(const Parameters& p, SharedMemory<2>& sm, int rank) {
+  RingPosition<kPeerStages> at;
+  for_each_ds<config>(
+      p, sm, rank ^ 1,
+      [&](const auto& ds_at) {
+        FLASHBACK_MARK("send dS");
+        ptx::wait_for_cluster(sm.of_peer.ds_empty[at.slot], at.empty());
+        wait(sm.ds_full[ds_at.slot], ds_at.full());
+        ptx::send_bulk(rank ^ 1, sm.peer.ds[at.slot], &sm.ds[ds_at.slot], sm.of_peer.ds_full[at.slot]);
+        at.advance();
+      },
+      // Only so that no phase of the barrier goes by unseen: two later it would look like this one.
+      [&](const auto& ds_at) { wait(sm.ds_full[ds_at.slot], ds_at.full()); });
+}
+
+// What the peer has sent: once it is here, its stage there may be written again, for all that multiply would
+// have arrived there.
+template <Config config>
+__device__ void acknowledge(const Parameters& p, SharedMemory<2>& sm, int rank) {
+  RingPosition<kPeerStages> at;
+  for_each_ds<config>(
+      p, sm, rank,
+      [&](const auto& ds_at) {
+        arrive_and_expect(sm.of_peer.ds_full[at.slot], sizeof(sm.peer.ds[0]));
+        wait(sm.of_peer.ds_full[at.slot], at.full());
+        ptx::arrive_at(rank ^ 1, sm.ds_empty[ds_at.slot], kMultiplyWarps);
+        at.advance();
+      },
+      [](const auto&) {});
+}
+
 // --- reduce: one thread for each stage of the dq ring, so that as many additions are in flight
 
+// The thread adds every second tile from `first` on: of two threads each has its stage, of a pair each CTA
+// its turn.
 template <Config config>
-__device__ void reduce(const Parameters& p, SharedMemory& sm, int dq_stage) {
+__device__ void reduce(const Parameters& p, SharedMemory<config.ctas>& sm, int dq_stage, int first) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  WorkReader reader(sm);
+  WorkReader<config.ctas> reader(sm);
   std::uint32_t dq_parity = 0;
-  int next = dq_stage;  // of the work's tiles, head after head, the first of this thread
+  int next = first;  // of the work's tiles, head after head
   for (;;) {
     const Work& work = reader.next();
     if (work.batch < 0) break;
@@ -434,12 +548,14 @@ __device__ void reduce(const Parameters& p, SharedMemory& sm, int dq_stage) {
       for (int i = 0; i < p.group; ++i, next -= tiles) {
         const std::int64_t sequence = query_number(p, work, work.kv_head * p.group + i);
 #pragma unroll 1
-        for (; next < tiles; next += kDqStages) {
+        for (; next < tiles; next += 2) {
           FLASHBACK_MARK("add dQ");
           const int along = work.first + next, t = along < work.end ? along : along - tiles;
           float* const to = p.dq_accum + (sequence + t) * kDqFloats;
           wait(sm.dq_full[dq_stage], dq_parity);
-          std::int32_t* const additions = p.dq_turns ? p.dq_turns + sequence + t : nullptr;
+          // Pairs are not deterministic.
+          std::int32_t* const additions =
+              config.ctas == 1 && p.dq_turns ? p.dq_turns + sequence + t : nullptr;
           if (additions) shared::wait_turn(additions, turn_of<config.mask>(p, work, t));
           ptx::add_bulk(to, sm.dq[dq_stage], sizeof(sm.dq[dq_stage]));
           ptx::commit_bulk_group();
@@ -457,12 +573,13 @@ __device__ void reduce(const Parameters& p, SharedMemory& sm, int dq_stage) {
 
 // --- the kernel
 
-__device__ inline void initialise_barriers(SharedMemory& sm) {
+template <int ctas>
+__device__ void initialise_barriers(SharedMemory<ctas>& sm) {
   const auto all = [](auto& barriers, std::uint32_t arrivals) {
     for (auto& barrier : barriers) initialise(barrier, arrivals);
   };
   all(sm.work_full, 1);
-  all(sm.work_empty, kWorkReaders);
+  all(sm.work_empty, work_readers(ctas));
   all(sm.k_full, 1);
   all(sm.k_empty, kComputeWarps + kMultiplyWarps);
   initialise(sm.v_full, 1);
@@ -473,32 +590,49 @@ __device__ inline void initialise_barriers(SharedMemory& sm) {
   all(sm.ds_empty, kMultiplyWarps);
   all(sm.dq_full, kMultiplyWarps);
   all(sm.dq_empty, 1);
+  if constexpr (ctas == 2) {
+    all(sm.of_peer.ds_full, 1);
+    all(sm.of_peer.ds_empty, kMultiplyWarps);
+    all(sm.of_peer.ticket_full, 1);
+    all(sm.of_peer.ticket_empty, 1);
+  }
   ptx::fence_initialised_barriers();
 }
 
 template <Config config>
 __device__ void backward(const Parameters& p) {
   static_assert(config.head_dim == kHeadDim);
-  extern __shared__ SharedMemory dynamic_shared[];
-  SharedMemory& sm = dynamic_shared[0];
+  extern __shared__ __align__(tile::kGroupBytes) std::byte dynamic_shared[];
+  auto& sm = reinterpret_cast<SharedMemory<config.ctas>&>(dynamic_shared);
   const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
+  const int rank = config.ctas == 1 ? 0 : ptx::cluster_rank();
   if (threadIdx.x == 0) initialise_barriers(sm);
   __syncthreads();
+  if constexpr (config.ctas == 2) ptx::sync_cluster();  // the peer's barriers too
 
-  const Role role = role_of(warp);
+  const Role role = role_of(config.ctas, warp);
   if (role == Role::kCompute) {
     ptx::raise_registers<kComputeRegisters>();
     compute<config>(p, ptx::in_register(sm));
   } else if (role == Role::kMultiply) {
     ptx::lower_registers<kMultiplyRegisters>();
-    multiply<config>(p, sm);
+    multiply<config>(p, sm, rank);
   } else {
     ptx::lower_registers<kServiceRegisters>();
     if (role == Role::kLoad) {
-      if (threadIdx.x == 0) load<config>(p, sm);
+      if (threadIdx.x == 0) load<config>(p, sm, rank);
     } else if (role == Role::kReduce) {
-      reduce<config>(p, sm, warp - kFirstReduceWarp);
+      const int stage = warp - kFirstReduceWarp;
+      reduce<config>(p, sm, stage, config.ctas == 1 ? stage : rank);
+    } else if constexpr (config.ctas == 2) {
+      if (role == Role::kSend) send<config>(p, sm, rank);
+      if (role == Role::kAcknowledge) acknowledge<config>(p, sm, rank);
     }
+  }
+  if constexpr (config.ctas == 2) {
+    // The peer may still send here or arrive at a barrier here.
+    __syncwarp();
+    ptx::sync_cluster();
   }
 }
 

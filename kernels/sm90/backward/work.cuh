@@ -22,19 +22,23 @@ __device__ int turn_of(const Parameters& p, const Work& work, int t) {
   return shared::turn_of(mask, tile, t, work.sight.lengths(p.sequences), kQueryRows, kKeyRows);
 }
 
-// By the place of the tile of keys among those of all sequences.
-template <Mask mask>
-__device__ void find_work(const Parameters& p, int ticket, Work& work) {
+// By the place of the tile of keys among those of all sequences. Of a pair both CTAs find the same query
+// tiles, those that see any of the item's keys. Pairs have sequences that are all alike.
+template <Config config>
+__device__ void find_work(const Parameters& p, int ticket, int rank, Work& work) {
+  constexpr Mask mask = config.mask;
   const shared::Sequences& s = p.sequences;
+  const int items = (s.k.tiles + config.ctas - 1) / config.ctas;
+  const bool ragged = config.ctas == 1 && s.k.first_tile;
   shared::Place place = {-1, 0};
-  if (ticket >= s.k.all_tiles * p.kv_heads) {
+  if (ticket >= (config.ctas == 1 ? s.k.all_tiles : s.batch * items) * p.kv_heads) {
     // There are not so many.
-  } else if (s.k.first_tile) {
+  } else if (ragged) {
     place = shared::place_of(s.k, s.batch, ticket / p.kv_heads);
     work.kv_head = ticket % p.kv_heads;
   } else {
-    const shared::Share share = shared::share_of(ticket, p.section, s.k.tiles, s.batch * p.kv_heads);
-    place = {share.head / p.kv_heads, share.tile};
+    const shared::Share share = shared::share_of(ticket, p.section, items, s.batch * p.kv_heads);
+    place = {share.head / p.kv_heads, config.ctas * share.tile + rank};
     work.kv_head = share.head % p.kv_heads;
   }
   work.batch = place.batch;
@@ -46,7 +50,8 @@ __device__ void find_work(const Parameters& p, int ticket, Work& work) {
   const int key = tile * kKeyRows, last_key = min(key + kKeyRows, lengths.k_rows) - 1;
   work.key_row = key;
   work.query_number = static_cast<int>(shared::first_tile_of(s.q, place.batch));
-  const shared::TileRange tiles = shared::query_tiles(mask, key, lengths, kQueryRows, kKeyRows);
+  const shared::TileRange tiles =
+      shared::query_tiles(mask, key - rank * kKeyRows, lengths, kQueryRows, config.ctas * kKeyRows);
   work.begin = tiles.begin;
   work.end = tiles.end;
   // Rows from `whole` to `last` see every key that there is. Missing keys need no mask: they are zeros, and
