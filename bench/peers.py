@@ -155,7 +155,7 @@ def main():
               "driver": output_of("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
               "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
               "commit": f"torch {gpu.torch.__version__}, cuDNN {gpu.torch.backends.cudnn.version()}",
-              "command": " ".join(sys.argv), "protocols": protocols,
+              "command": " ".join(["peers.py", *sys.argv[1:]]), "protocols": protocols,
               "cells": [measure(gpu, cell, protocols) for cell in cells]}
     report["ok"] = all(c["check"]["ok"] for cell in report["cells"] for c in cell["contenders"])
     json.dump(report, sys.stdout, indent=1)

@@ -24,7 +24,7 @@ def series(reports, protocol):
             panel, seqlen = cell.rsplit(" ", 1)
             for contender, ms in row.items():
                 panels.setdefault(panel, {}).setdefault(contender, {})[int(seqlen)] = (
-                    work[cell] / statistics.median(ms) / 1000)
+                    work[cell] / statistics.median(ms))  # Gflop a ms
     return panels
 
 
@@ -62,17 +62,19 @@ def draw(reports, protocol):
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
     colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
     rows = math.ceil(len(panels) / 2)
-    width, height = 2 * WIDTH, rows * HEIGHT + 60
+    width, height = 2 * WIDTH, rows * HEIGHT + 76
     card, date = reports[0]["card"], reports[0]["date"][:10]
     svg = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif"'
            ' font-size="12">', '<rect width="100%" height="100%" fill="white"/>']
     for i, (title, lines) in enumerate(panels.items()):
         svg += panel_svg(i % 2 * WIDTH, i // 2 * HEIGHT, title, lines, colours, lengths, most)
     for i, name in enumerate(names):
-        svg.append(f'<rect x="{60 + 160 * i}" y="{height - 48}" width="14" height="4" fill="{colours[name]}"/>')
-        svg.append(f'<text x="{80 + 160 * i}" y="{height - 42}">{name}</text>')
-    svg.append(f'<text x="60" y="{height - 16}">TFLOP/s of the backward pass over rows, bf16, head dim 64, 65,536 tokens; '
-               f'{protocol}; measured on {card}, {date}, median of {len(reports)} process starts</text>')
+        svg.append(f'<rect x="{60 + 160 * i}" y="{height - 64}" width="14" height="4" fill="{colours[name]}"/>')
+        svg.append(f'<text x="{80 + 160 * i}" y="{height - 58}">{name}</text>')
+    caption = ["TFLOP/s of the backward pass over rows of a sequence: bf16, head dim 64, 65,536 tokens",
+               f"{protocol}, measured on {card}, {date}, median of {len(reports)} process starts"]
+    for line, text in enumerate(caption):
+        svg.append(f'<text x="60" y="{height - 34 + 18 * line}">{text}</text>')
     return "\n".join(svg + ["</svg>"]) + "\n"
 
 
