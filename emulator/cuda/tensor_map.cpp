@@ -18,19 +18,12 @@ MapType element_type(CUtensorMapDataType type) {
   return static_cast<MapType>(type);
 }
 
-Swizzle swizzle_of(CUtensorMapSwizzle swizzle) {
-  switch (swizzle) {
-    case CU_TENSOR_MAP_SWIZZLE_NONE:
-      return Swizzle::kNone;
-    case CU_TENSOR_MAP_SWIZZLE_32B:
-      return Swizzle::k32;
-    case CU_TENSOR_MAP_SWIZZLE_64B:
-      return Swizzle::k64;
-    case CU_TENSOR_MAP_SWIZZLE_128B:
-      return Swizzle::k128;
-    default:
-      refuse(Error::kNotSupported, fmt::format("a tensor map with swizzle {} is not provided", int{swizzle}));
+MapSwizzle swizzle_of(CUtensorMapSwizzle swizzle) {
+  require(swizzle >= 0 && swizzle <= CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B);
+  if (swizzle > CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B) {
+    refuse(Error::kNotSupported, fmt::format("a tensor map with swizzle {} is not provided", int{swizzle}));
   }
+  return static_cast<MapSwizzle>(swizzle);
 }
 
 }  // namespace

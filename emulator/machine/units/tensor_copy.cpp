@@ -1,7 +1,8 @@
 // The box of a tensor map between global and shared memory.
 //
 // In shared memory the box is dense, dimension 0 fastest; a swizzle exchanges 16-byte chunks by the absolute
-// address: bits 4.. are XORed with bits 7.., one bit for 32 bytes, two for 64, three for 128.
+// address: bits 4.. are XORed with bits 7.., one bit for 32 bytes, two for 64, three for 128. Chunks of 32
+// bytes: bits 5 and 6 with bits 7 and 8.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,18 +17,14 @@ namespace {
 
 constexpr std::uint32_t kChunk = 16;
 
-std::uint32_t swizzle_mask(const TensorMap& map) {
-  switch (static_cast<Swizzle>(map.swizzle)) {
-    case Swizzle::kNone:
-      return 0;
-    case Swizzle::k32:
-      return 1;
-    case Swizzle::k64:
-      return 3;
-    case Swizzle::k128:
-      return 7;
-  }
-  return 0;
+// An address becomes address ^ (address >> 7 & mask) << shift.
+struct Pattern {
+  std::uint32_t mask, shift;
+};
+
+Pattern pattern_of(const TensorMap& map) {
+  constexpr Pattern kPatterns[] = {{0, 4}, {1, 4}, {3, 4}, {7, 4}, {3, 5}};
+  return kPatterns[static_cast<std::size_t>(map.swizzle)];
 }
 
 // One row of the box (its extent along dimension 0): `inside` of its bytes, from `first` on, lie in the
@@ -42,7 +39,7 @@ class BoxCopy {
  public:
   // `rank`: of the CTA in whose shared memory the box lies.
   BoxCopy(Cta& cta, const Transfer& transfer, std::uint32_t rank)
-      : cta_(cta), transfer_(transfer), mask_(swizzle_mask(transfer.map)), rank_(rank) {}
+      : cta_(cta), transfer_(transfer), pattern_(pattern_of(transfer.map)), rank_(rank) {}
 
   void copy_row(const Row& row) {
     if (row.inside != 0 && !cta_.global_holds(row.global, row.inside)) {
@@ -88,7 +85,9 @@ class BoxCopy {
     global_.add(row.global, row.inside);
   }
 
-  std::byte* chunk(std::uint32_t address) { return cta_.shared(address ^ (address >> 7 & mask_) << 4); }
+  std::byte* chunk(std::uint32_t address) {
+    return cta_.shared(address ^ (address >> 7 & pattern_.mask) << pattern_.shift);
+  }
 
   void load(const Row& row) {
     if (row.inside != 0) cta_.settle_reductions(row.global, row.inside);
@@ -125,7 +124,8 @@ class BoxCopy {
 
   Cta& cta_;
   const Transfer& transfer_;
-  const std::uint32_t mask_, rank_;
+  const Pattern pattern_;
+  const std::uint32_t rank_;
   Footprint shared_, global_;  // for the observer
 };
 
@@ -141,6 +141,14 @@ void check_box(const Transfer& transfer) {
     throw Misuse(fmt::format("the shared address of the box is {:#x}, which is not a multiple of 128",
                              transfer.shared),
                  FaultKind::kMisalignedAddress);
+  }
+  const std::uint32_t row = std::uint32_t{map.box[0]} * map.element_bytes, width = swizzle_bytes(map.swizzle);
+  if (width != 0 && row != width && map.box_bytes() != row) {
+    throw Misuse(
+        fmt::format("the rows of the box are {} bytes wide under a swizzle of {} bytes; an H200 takes "
+                    "rows as wide as the swizzle and calls all else an illegal address",
+                    row, width),
+        FaultKind::kIllegalAddress);
   }
   if (const std::int64_t bytes = std::int64_t{transfer.coordinates[0]} * map.element_bytes; bytes % 16 != 0) {
     throw Misuse(fmt::format(

@@ -25,19 +25,18 @@ MapType map_type(ElementType type) {
   return MapType::kBf16;
 }
 
-// Width of the swizzle pattern, which the inner box extent must not exceed; 0 without swizzle.
-std::uint32_t pattern_bytes(Swizzle swizzle) {
+MapSwizzle map_swizzle(Swizzle swizzle) {
   switch (swizzle) {
     case Swizzle::kNone:
-      return 0;
+      return MapSwizzle::kNone;
     case Swizzle::k32:
-      return 32;
+      return MapSwizzle::k32;
     case Swizzle::k64:
-      return 64;
+      return MapSwizzle::k64;
     case Swizzle::k128:
-      return 128;
+      return MapSwizzle::k128;
   }
-  return 0;
+  return MapSwizzle::kNone;
 }
 
 }  // namespace
@@ -77,7 +76,7 @@ Status encode_tensor_map(const TiledTensor& tensor, void* map) {
         fmt::format("the box is {} elements of {} bytes wide; its width in bytes must be a multiple of 16",
                     tensor.box[0], element));
   }
-  if (const std::uint32_t pattern = pattern_bytes(tensor.swizzle); pattern != 0 && inner > pattern) {
+  if (const std::uint32_t pattern = swizzle_bytes(tensor.swizzle); pattern != 0 && inner > pattern) {
     return invalid(fmt::format("the box is {} bytes wide; with a swizzle of {} bytes it may be {} at most",
                                inner, pattern, pattern));
   }
@@ -86,7 +85,7 @@ Status encode_tensor_map(const TiledTensor& tensor, void* map) {
   out->magic = TensorMap::kMagic;
   out->element_bytes = static_cast<std::uint8_t>(element);
   out->type = tensor.type;
-  out->swizzle = static_cast<std::uint8_t>(tensor.swizzle);
+  out->swizzle = tensor.swizzle;
   out->rank = static_cast<std::uint8_t>(tensor.rank);
   out->base = tensor.base;
   std::copy_n(tensor.strides, 4, out->strides);
@@ -101,7 +100,7 @@ Status encode_tensor_map(const TensorMapRequest& request, void* map) {
   TiledTensor tensor;
   tensor.base = request.base;
   tensor.type = map_type(request.type);
-  tensor.swizzle = request.swizzle;
+  tensor.swizzle = map_swizzle(request.swizzle);
   tensor.rank = request.rank;
   std::copy_n(request.dims, 5, tensor.dims);
   std::copy_n(request.strides, 4, tensor.strides);

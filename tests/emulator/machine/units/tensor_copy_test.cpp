@@ -97,7 +97,7 @@ cp.async.bulk.wait_group 0;
 struct Box {
   const char* name;
   MapType type;
-  Swizzle swizzle;
+  MapSwizzle swizzle;
   int rank;
   std::uint64_t dims[5];
   std::uint32_t box[5];
@@ -125,10 +125,11 @@ class Boxes : public ::testing::TestWithParam<std::tuple<Box, Completion>> {
     }
     tensor_bytes_ = stride;
     // The shared-memory image of the box starts 1 KiB aligned, so addresses swizzle like offsets.
-    mask_ = box_.swizzle == Swizzle::kNone ? 0
-            : box_.swizzle == Swizzle::k32 ? 1
-            : box_.swizzle == Swizzle::k64 ? 3
-                                           : 7;
+    mask_ = box_.swizzle == MapSwizzle::kNone  ? 0
+            : box_.swizzle == MapSwizzle::k32  ? 1
+            : box_.swizzle == MapSwizzle::k128 ? 7
+                                               : 3;
+    shift_ = box_.swizzle == MapSwizzle::k128Atom32 ? 5 : 4;
   }
   static MachineOptions options() {
     MachineOptions options;
@@ -162,7 +163,7 @@ class Boxes : public ::testing::TestWithParam<std::tuple<Box, Completion>> {
         if (offset >= 0) offset += x * static_cast<std::int64_t>(d == 0 ? element_ : request_.strides[d - 1]);
       }
       std::uint32_t shared = linear * element_;
-      shared ^= (shared >> 7 & mask_) << 4;
+      shared ^= (shared >> 7 & mask_) << shift_;
       f(shared, offset);
       int d = 0;
       while (d < box_.rank && ++i[d] == box_.box[d]) i[d++] = 0;
@@ -173,7 +174,7 @@ class Boxes : public ::testing::TestWithParam<std::tuple<Box, Completion>> {
   Box box_;
   PtxBench bench_;
   TiledTensor request_;
-  std::uint32_t element_, bytes_, mask_;
+  std::uint32_t element_, bytes_, mask_, shift_;
   std::uint64_t tensor_bytes_;
 };
 
@@ -235,19 +236,26 @@ TEST_P(Boxes, ReductionAddsFloats) {
 }
 
 const Box kBoxes[] = {
-    {"Line", MapType::kF32, Swizzle::kNone, 1, {100}, {32}, {80}},
-    {"LineBefore", MapType::kBf16, Swizzle::kNone, 1, {100}, {32}, {-8}},
-    {"Tile128", MapType::kBf16, Swizzle::k128, 2, {64, 40}, {64, 16}, {0, 8}},
-    {"Tile128Edge", MapType::kBf16, Swizzle::k128, 2, {64, 40}, {64, 16}, {0, 33}},
-    {"Tile64", MapType::kBf16, Swizzle::k64, 2, {64, 40}, {32, 16}, {32, 8}},
-    {"Tile32", MapType::kF16, Swizzle::k32, 2, {48, 40}, {16, 24}, {40, -3}},
-    {"Bytes128", MapType::kU8, Swizzle::k128, 2, {200, 12}, {128, 8}, {80, 6}},
-    {"Doubles64", MapType::kF64, Swizzle::k64, 2, {21, 12}, {8, 8}, {-2, -2}},
-    {"Float128", MapType::kF32, Swizzle::k128, 2, {72, 20}, {32, 8}, {64, 15}},
-    {"Float64", MapType::kF32, Swizzle::k64, 3, {20, 9, 4}, {16, 4, 2}, {8, 7, 3}},
-    {"Heads", MapType::kBf16, Swizzle::k128, 4, {64, 21, 3, 2}, {64, 16, 1, 1}, {0, 16, 2, 1}},
-    {"FiveDimensions", MapType::kF32, Swizzle::kNone, 5, {8, 3, 4, 3, 2}, {4, 2, 3, 2, 2}, {4, 1, 2, -1, 1}},
-    {"Elsewhere", MapType::kF32, Swizzle::k32, 2, {16, 16}, {8, 4}, {16, 99}},
+    {"Line", MapType::kF32, MapSwizzle::kNone, 1, {100}, {32}, {80}},
+    {"LineBefore", MapType::kBf16, MapSwizzle::kNone, 1, {100}, {32}, {-8}},
+    {"Tile128", MapType::kBf16, MapSwizzle::k128, 2, {64, 40}, {64, 16}, {0, 8}},
+    {"Tile128Edge", MapType::kBf16, MapSwizzle::k128, 2, {64, 40}, {64, 16}, {0, 33}},
+    {"Tile64", MapType::kBf16, MapSwizzle::k64, 2, {64, 40}, {32, 16}, {32, 8}},
+    {"Tile32", MapType::kF16, MapSwizzle::k32, 2, {48, 40}, {16, 24}, {40, -3}},
+    {"Bytes128", MapType::kU8, MapSwizzle::k128, 2, {200, 12}, {128, 8}, {80, 6}},
+    {"Doubles64", MapType::kF64, MapSwizzle::k64, 2, {21, 12}, {8, 8}, {-2, -2}},
+    {"Float128Chunks32", MapType::kF32, MapSwizzle::k128Atom32, 2, {72, 20}, {32, 8}, {64, 15}},
+    {"Float128", MapType::kF32, MapSwizzle::k128, 2, {72, 20}, {32, 8}, {64, 15}},
+    {"Float64", MapType::kF32, MapSwizzle::k64, 3, {20, 9, 4}, {16, 4, 2}, {8, 7, 3}},
+    {"Heads", MapType::kBf16, MapSwizzle::k128, 4, {64, 21, 3, 2}, {64, 16, 1, 1}, {0, 16, 2, 1}},
+    {"FiveDimensions",
+     MapType::kF32,
+     MapSwizzle::kNone,
+     5,
+     {8, 3, 4, 3, 2},
+     {4, 2, 3, 2, 2},
+     {4, 1, 2, -1, 1}},
+    {"Elsewhere", MapType::kF32, MapSwizzle::k32, 2, {16, 16}, {8, 4}, {16, 99}},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, Boxes,
@@ -278,6 +286,30 @@ class BoxFaults : public ::testing::Test {
   Address tensor_, data_;
   Parameters parameters_{};
 };
+
+// An H200 ends such launches with an illegal address; a box of a single row it takes.
+TEST_F(BoxFaults, RowsNarrowerThanTheSwizzle) {
+  TensorMapRequest request;
+  request.base = tensor_;
+  request.type = ElementType::kF32;
+  request.swizzle = Swizzle::k64;
+  request.rank = 2;
+  request.dims[0] = 16;
+  request.dims[1] = 4;
+  request.strides[0] = 64;
+  request.box[0] = 8;
+  request.box[1] = 4;
+  ASSERT_TRUE(bench_.workbench().encode(request, &parameters_.map).ok());
+  EXPECT_NE(sentence(2).find("rows as wide as the swizzle"), std::string::npos) << sentence(2);
+  request.box[0] = 16;
+  request.box[1] = 2;
+  ASSERT_TRUE(bench_.workbench().encode(request, &parameters_.map).ok());
+  EXPECT_EQ(sentence(2), "");
+  request.box[0] = 8;
+  request.box[1] = 1;
+  ASSERT_TRUE(bench_.workbench().encode(request, &parameters_.map).ok());
+  EXPECT_EQ(sentence(2).find("rows as wide as the swizzle"), std::string::npos) << sentence(2);
+}
 
 TEST_F(BoxFaults, RightOneRuns) {
   EXPECT_EQ(sentence(1), "");
