@@ -20,7 +20,24 @@ double resolution(double value, Dtype dtype, double unit) {
   return unit * std::abs(round_to(dtype, round_to(dtype, raised - 0.3f) - stored));
 }
 
+double largest_norm(std::span<const float> rows, std::int64_t channels) {
+  double most = 0, square = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    square += static_cast<double>(rows[i]) * rows[i];
+    if ((i + 1) % static_cast<std::size_t>(channels) != 0) continue;
+    most = std::max(most, square);
+    square = 0;
+  }
+  return std::sqrt(most);
+}
+
 }  // namespace
+
+double lse_limit(std::span<const float> q, std::span<const float> k, std::int64_t head_dim, double scale) {
+  const double score = std::abs(scale) * largest_norm(q, head_dim) * largest_norm(k, head_dim);
+  const auto roundings = static_cast<double>((head_dim + 15) / 16 + 2);
+  return roundings * score * 0x1p-23 + 2e-6;
+}
 
 double unit_of(std::span<const float> dout) {
   double sum = 0;

@@ -40,4 +40,9 @@ double unit_of(std::span<const float> dout);
 Verdict judge(std::span<const float> g, std::span<const double> ref, std::span<const float> ref16,
               const Extent& extent, Dtype dtype, double unit = 1);
 
+// How far lse may be from the exact one: a score, at most `scale` times the largest norms of q and k, is
+// truncated by the tensor cores after every 16 products and rounded twice, when it is scaled and when the
+// sum's logarithm is added; and 2e-6 for exp2 and log2.
+double lse_limit(std::span<const float> q, std::span<const float> k, std::int64_t head_dim, double scale);
+
 }  // namespace flashback

@@ -64,70 +64,108 @@ class Buffer {
   Address base_ = 0;
 };
 
+// The tensors of a run, and the run itself.
+class Bench {
+ public:
+  Bench(Workbench& workbench, bool device_checks_bounds)
+      : workbench_(workbench), margin_(device_checks_bounds ? 0 : kMarginBytes) {}
+
+  Buffer& buffer(const char* tensor, std::size_t bytes) {
+    return buffers_.emplace_back(workbench_, tensor, bytes, margin_);
+  }
+  template <class Element>
+  Address input(const char* tensor, const std::vector<Element>& elements) {
+    Buffer& memory = buffer(tensor, std::as_bytes(std::span(elements)).size());
+    memory.upload(elements);
+    return memory.address();
+  }
+  // Where there is nothing the problem has no pointer.
+  template <class Element>
+  Address optional_input(const char* tensor, const std::vector<Element>& elements) {
+    return elements.empty() ? Address{0} : input(tensor, elements);
+  }
+
+  // What both passes read.
+  void bind(const DeviceInputs& inputs, Problem* problem) {
+    problem->tensors = packed_tensors(problem->shape);
+    problem->tensors.q.data = input("q", inputs.q);
+    problem->tensors.k.data = input("k", inputs.k);
+    problem->tensors.v.data = input("v", inputs.v);
+    problem->tensors.sink = optional_input("sink", inputs.sink);
+    const Lengths& lengths = inputs.lengths;
+    problem->q_sequences = {optional_input("cu_seqlens_q", lengths.cu_seqlens_q),
+                            optional_input("seqused_q", lengths.seqused_q)};
+    problem->k_sequences = {optional_input("cu_seqlens_k", lengths.cu_seqlens_k),
+                            optional_input("seqused_k", lengths.seqused_k)};
+  }
+
+  struct Done {
+    std::vector<std::string> entries;
+    double seconds = 0;
+  };
+  Done run(Problem problem) {
+    const Target target(workbench_);
+    Plan plan;
+    require(make_plan(target, problem, &plan));
+    problem.workspace_bytes = plan.workspace.bytes;
+    problem.workspace = buffer("workspace", plan.workspace.bytes).address();
+    require(make_bound_plan(target, problem, &plan));
+    require(workbench_.wait(nullptr));
+    require(workbench_.mark(0, nullptr));
+    require(enqueue(workbench_, plan, nullptr));
+    require(workbench_.mark(1, nullptr));
+    require(workbench_.wait(nullptr));
+    for (Buffer& memory : buffers_) memory.check_margins();
+    Done done;
+    for (const PlannedLaunch& launch : plan.launches) done.entries.push_back(launch.entry->name);
+    double milliseconds = 0;
+    require(workbench_.elapsed(&milliseconds));
+    done.seconds = milliseconds / 1000;
+    return done;
+  }
+
+ private:
+  Workbench& workbench_;
+  const std::size_t margin_;
+  std::deque<Buffer> buffers_;
+};
+
 }  // namespace
 
 DeviceGradients run_on(Workbench& workbench, bool device_checks_bounds, Problem problem,
                        const DeviceInputs& inputs) {
-  const Target target(workbench);
-  std::deque<Buffer> buffers;
-  const auto buffer = [&](const char* tensor, std::size_t bytes) -> Buffer& {
-    return buffers.emplace_back(workbench, tensor, bytes, device_checks_bounds ? 0 : kMarginBytes);
-  };
-  const auto input = [&](const char* tensor, const auto& elements) {
-    Buffer& memory = buffer(tensor, std::as_bytes(std::span(elements)).size());
-    memory.upload(elements);
-    return memory.address();
-  };
-  // Where there is nothing the problem has no pointer.
-  const auto optional_input = [&](const char* tensor, const auto& elements) {
-    return elements.empty() ? Address{0} : input(tensor, elements);
-  };
-  Buffer& dq = buffer("dq", inputs.q.size() * 2);
-  Buffer& dk = buffer("dk", inputs.k.size() * 2);
-  Buffer& dv = buffer("dv", inputs.v.size() * 2);
-  Tensors& tensors = problem.tensors = packed_tensors(problem.shape);
-  tensors.q.data = input("q", inputs.q);
-  tensors.k.data = input("k", inputs.k);
-  tensors.v.data = input("v", inputs.v);
-  tensors.out.data = input("out", inputs.out);
-  tensors.dout.data = input("dout", inputs.dout);
-  tensors.lse.data = input("lse", inputs.lse);
-  tensors.dlse.data = optional_input("dlse", inputs.dlse);
-  tensors.sink = optional_input("sink", inputs.sink);
-  Buffer& dsink = buffer("dsink", inputs.sink.size() * 4);
+  Bench bench(workbench, device_checks_bounds);
+  Buffer& dq = bench.buffer("dq", inputs.q.size() * 2);
+  Buffer& dk = bench.buffer("dk", inputs.k.size() * 2);
+  Buffer& dv = bench.buffer("dv", inputs.v.size() * 2);
+  Buffer& dsink = bench.buffer("dsink", inputs.sink.size() * 4);
+  bench.bind(inputs, &problem);
+  Tensors& tensors = problem.tensors;
+  tensors.out.data = bench.input("out", inputs.out);
+  tensors.dout.data = bench.input("dout", inputs.dout);
+  tensors.lse.data = bench.input("lse", inputs.lse);
+  tensors.dlse.data = bench.optional_input("dlse", inputs.dlse);
   if (tensors.sink != 0) tensors.dsink = dsink.address();
-  const Lengths& lengths = inputs.lengths;
-  problem.q_sequences = {optional_input("cu_seqlens_q", lengths.cu_seqlens_q),
-                         optional_input("seqused_q", lengths.seqused_q)};
-  problem.k_sequences = {optional_input("cu_seqlens_k", lengths.cu_seqlens_k),
-                         optional_input("seqused_k", lengths.seqused_k)};
   tensors.dq.data = dq.address();
   tensors.dk.data = dk.address();
   tensors.dv.data = dv.address();
-  Plan plan;
-  require(make_plan(target, problem, &plan));
-  problem.workspace_bytes = plan.workspace.bytes;
-  problem.workspace = buffer("workspace", plan.workspace.bytes).address();
+  Bench::Done done = bench.run(problem);
+  return {dq.download<std::uint16_t>(), dk.download<std::uint16_t>(), dv.download<std::uint16_t>(),
+          dsink.download<float>(),      std::move(done.entries),      done.seconds};
+}
 
-  require(make_bound_plan(target, problem, &plan));
-  require(workbench.wait(nullptr));
-  require(workbench.mark(0, nullptr));
-  require(enqueue(workbench, plan, nullptr));
-  require(workbench.mark(1, nullptr));
-  require(workbench.wait(nullptr));
-
-  DeviceGradients gradients{dq.download<std::uint16_t>(),
-                            dk.download<std::uint16_t>(),
-                            dv.download<std::uint16_t>(),
-                            dsink.download<float>(),
-                            {},
-                            0};
-  for (Buffer& memory : buffers) memory.check_margins();
-  for (const PlannedLaunch& launch : plan.launches) gradients.entries.push_back(launch.entry->name);
-  double milliseconds = 0;
-  require(workbench.elapsed(&milliseconds));
-  gradients.seconds = milliseconds / 1000;
-  return gradients;
+DeviceOutputs run_forward_on(Workbench& workbench, bool device_checks_bounds, Problem problem,
+                             const DeviceInputs& inputs) {
+  Bench bench(workbench, device_checks_bounds);
+  const Shape& s = problem.shape;
+  const auto rows = static_cast<std::size_t>(s.head_dim > 0 ? inputs.q.size() / s.head_dim : 0);
+  Buffer& out = bench.buffer("out", inputs.q.size() * 2);
+  Buffer& lse = bench.buffer("lse", rows * 4);
+  bench.bind(inputs, &problem);
+  problem.tensors.out.data = out.address();
+  problem.tensors.lse.data = lse.address();
+  Bench::Done done = bench.run(problem);
+  return {out.download<std::uint16_t>(), lse.download<float>(), std::move(done.entries), done.seconds};
 }
 
 }  // namespace flashback::program

@@ -1,4 +1,4 @@
-// One backward pass on a device, from values to values, with every byte that the kernels should write
+// One pass on a device, from values to values, with every byte that the kernels should write
 // poisoned first.
 #pragma once
 
@@ -30,5 +30,17 @@ struct DeviceGradients {
 // leaving a tensor is a fault.)
 DeviceGradients run_on(Workbench& workbench, bool device_checks_bounds, Problem problem,
                        const DeviceInputs& inputs);
+
+// What the forward pass reads of `inputs`: q, k, v, sink and lengths.
+struct DeviceOutputs {
+  std::vector<std::uint16_t> out;
+  std::vector<float> lse;
+  std::vector<std::string> entries;
+  double seconds = 0;
+};
+
+// The same for the forward pass.
+DeviceOutputs run_forward_on(Workbench& workbench, bool device_checks_bounds, Problem problem,
+                             const DeviceInputs& inputs);
 
 }  // namespace flashback::program

@@ -18,7 +18,8 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kExamples = R"(Examples:
   flashback plan backward --seqlen-q 4096 --heads 32
   flashback plan backward --variants aliased/cta,split/warp
-  flashback plan backward --causal --json)";
+  flashback plan backward --causal --json
+  flashback plan forward --seqlen-q 4096 --heads 32 --causal)";
 
 // That of head dim 128 is the only one that fits.
 TensorMemory map_of(const Kernel& row) {
@@ -87,7 +88,7 @@ std::string text_of(const Plan& plan) {
                      draw_tensor_memory(tensor_memory_tiles(*plan.kernel), tile::kTensorMemoryColumns));
 }
 
-ExitCode plan_backward(const ProblemOptions& options, bool json) {
+ExitCode plan_pass(const ProblemOptions& options, bool json) {
   Problem problem = options.problem();
   std::string text;
   Json list = Json::array();
@@ -95,7 +96,7 @@ ExitCode plan_backward(const ProblemOptions& options, bool json) {
     problem.tensor_memory = variant.tensor_memory;
     problem.signal = variant.signal;
     Plan plan;
-    require(make_plan(options.arch().value_or(Arch::kSm100), problem, &plan));
+    require(make_plan(options.arch().value_or(options.default_arch()), problem, &plan));
     text += (text.empty() ? "" : "\n") + text_of(plan);
     list.push_back(json_of(plan));
   }
@@ -114,13 +115,17 @@ void add_plan(CLI::App& flashback, Action* chosen) {
       flashback.add_subcommand("plan", "Shows what a pass would launch, and the map of tensor memory");
   plan->require_subcommand(1);
   plan->footer(kExamples);
-  CLI::App* backward = plan->add_subcommand("backward", "dq, dk, dv of attention");
-  backward->footer(kExamples);
-  const auto options = std::make_shared<ProblemOptions>();
-  const auto json = std::make_shared<bool>(false);
-  options->add_to(*backward);
-  backward->add_flag("--json", *json, "Prints JSON");
-  backward->callback([=] { *chosen = [=] { return plan_backward(*options, *json); }; });
+  const auto add = [&](const char* pass, const char* meaning, Direction direction) {
+    CLI::App* command = plan->add_subcommand(pass, meaning);
+    command->footer(kExamples);
+    const auto options = std::make_shared<ProblemOptions>(direction);
+    const auto json = std::make_shared<bool>(false);
+    options->add_to(*command);
+    command->add_flag("--json", *json, "Prints JSON");
+    command->callback([=] { *chosen = [=] { return plan_pass(*options, *json); }; });
+  };
+  add("backward", "dq, dk, dv of attention", Direction::kBackward);
+  add("forward", "out and lse of attention", Direction::kForward);
 }
 
 }  // namespace flashback::program

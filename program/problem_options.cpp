@@ -95,11 +95,13 @@ void ProblemOptions::add_to(CLI::App& command) {
   add("Shape", "--window", "LEFT,RIGHT", window_,
       "Keys seen before and behind where a row stands; -1: no bound [-1,-1]");
   command.add_flag("--sink", sink_, "A learnable score of each head that takes weight")->group("Shape");
+  add("Kernel", "--dtype", "WORD", dtype_, "bf16 or fp16 [bf16]");
+  const std::string archs = fmt::format("sm100 or sm90 [{}; on a GPU its own]", name(default_arch()));
+  add("Kernel", "--arch", "WORD", arch_, archs.c_str());
+  if (direction_ == Direction::kForward) return;
   command.add_flag("--dlse", dlse_, "A gradient of lse as well")->group("Shape");
   command.add_flag("--deterministic", deterministic_, "The same bits in every run on a GPU too")
       ->group("Kernel");
-  add("Kernel", "--dtype", "WORD", dtype_, "bf16 or fp16 [bf16]");
-  add("Kernel", "--arch", "WORD", arch_, "sm100 or sm90 [sm100; on a GPU its own]");
   add("Kernel", "--tmem", "WORD", tensor_memory_,
       "Where P and dS live in tensor memory: aliased or split [split]");
   add("Kernel", "--signal", "WORD", signal_, "How compute warps announce a store: cta or warp [warp]");
@@ -132,6 +134,7 @@ Lengths ProblemOptions::lengths() const {
 
 Problem ProblemOptions::problem() const {
   Problem problem;
+  problem.direction = direction_;
   problem.dtype = dtype();
   problem.shape = with_defaults(shape());
   if (cu_seqlens_q_) problem.shape.seqlen_q = 0;  // their end tells
@@ -144,7 +147,8 @@ Problem ProblemOptions::problem() const {
   demand_lengths(lengths, problem.shape, {"--cu-seqlens-q", "--cu-seqlens-k", "--seqused-q", "--seqused-k"});
   constexpr Address kPresent = 16;  // bound to memory later
   problem.tensors = packed_tensors(problem.shape);
-  if (sink_) problem.tensors.sink = problem.tensors.dsink = kPresent;
+  if (sink_) problem.tensors.sink = kPresent;
+  if (sink_ && direction_ == Direction::kBackward) problem.tensors.dsink = kPresent;
   if (dlse_) problem.tensors.dlse.data = kPresent;
   return problem;
 }

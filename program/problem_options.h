@@ -1,4 +1,4 @@
-// The options that say which backward pass is meant; `run` and `plan` share them.
+// The options that say which pass over attention is meant; `run` and `plan` share them.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -27,6 +27,7 @@ std::string name(const Variant& variant);  // split/warp
 
 class ProblemOptions {
  public:
+  explicit ProblemOptions(Direction direction = Direction::kBackward) : direction_(direction) {}
   void add_to(CLI::App& command);
 
   // Each throws a Failure when a value breaks its rule.
@@ -37,6 +38,7 @@ class ProblemOptions {
   bool sink() const { return sink_; }
   bool dlse() const { return dlse_; }
   std::optional<Arch> arch() const;
+  Arch default_arch() const { return direction_ == Direction::kForward ? Arch::kSm90 : Arch::kSm100; }
   std::vector<Variant> variants() const;  // at least one
 
  private:
@@ -44,6 +46,7 @@ class ProblemOptions {
   Mask mask() const;
   float scale() const;  // 0: 1 / sqrt(head_dim)
 
+  Direction direction_;
   std::optional<std::string> batch_, heads_, kv_heads_, seqlen_q_, seqlen_k_, head_dim_;
   std::optional<std::string> window_, cu_seqlens_q_, cu_seqlens_k_, seqused_q_, seqused_k_;
   std::optional<std::string> dtype_, scale_, arch_, tensor_memory_, signal_, variants_;

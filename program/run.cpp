@@ -1,6 +1,5 @@
 // `flashback run backward`: one problem on a device, judged against double precision.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -10,6 +9,7 @@
 #include "program/generated_inputs.h"
 #include "program/judged_run.h"
 #include "program/progress.h"
+#include "program/run_device.h"
 #include "program/run_report.h"
 #include "program/safetensors.h"
 #include "program/subcommand.h"
@@ -50,13 +50,6 @@ struct Request {
   std::optional<int> cuda;   // the ordinal; none: the emulator
   std::optional<Arch> arch;  // none: the device's
 };
-
-std::optional<int> parse_device(const std::string& text) {
-  if (text == "emulator") return {};
-  if (text.starts_with("cuda:"))
-    return int(parse_whole("the number in --device cuda:N", text.substr(5), 0, 1023));
-  refuse_word("--device", text, {"emulator", "cuda:N with a device number N"});
-}
 
 Request understand(const Options& options) {
   if (options.input && (options.data || options.seed)) {
@@ -107,33 +100,6 @@ void demand_kernels(const Request& request, Arch arch) {
   }
 }
 
-// Inputs, references, 16-bit copies and device memory together take at most 64 bytes for each element of q
-// and k.
-void demand_memory(const Shape& shape) {
-  const double q_rows = double(shape.seqlen_q) * double(shape.heads);
-  const double k_rows = double(shape.seqlen_k) * double(shape.kv_heads);
-  const double needed = 64 * double(shape.batch) * double(shape.head_dim) * (q_rows + k_rows);
-  const double present = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
-  if (needed <= present) return;
-  refuse(fmt::format(
-      "{} x {} rows of {} heads in {} batches need about {:.3g} GiB with their references; this machine has "
-      "{:.3g} GiB",
-      shape.seqlen_q, shape.seqlen_k, shape.heads, shape.batch, needed / 0x1p30, present / 0x1p30));
-}
-
-std::unique_ptr<Workbench> open_device(const Request& request) {
-  std::unique_ptr<Workbench> workbench;
-  const Status status = request.cuda ? open_cuda(*request.cuda, &workbench)
-                                     : open_emulator(*request.arch, request.threads, &workbench);
-  if (!status.ok())
-    refuse(status.sentence());  // whatever the reason: what was asked for is not to be had here
-  if (request.arch && *request.arch != workbench->arch()) {
-    refuse(fmt::format("--arch is {}, but the device cuda:{} is {}; leave --arch out", name(*request.arch),
-                       *request.cuda, name(workbench->arch())));
-  }
-  return workbench;
-}
-
 InputStatistics statistics_of(const RunInputs& inputs, const std::string& file) {
   const reference::Inputs& t = inputs.tensors;
   return {file,
@@ -176,7 +142,7 @@ ExitCode run_backward(const Options& options) {
   // architecture.
   if (request.arch) demand_kernels(request, *request.arch);
   demand_memory(problem.shape);
-  const std::unique_ptr<Workbench> workbench = open_device(request);
+  const std::unique_ptr<Workbench> workbench = open_device(request.cuda, request.arch, request.threads);
   if (!request.arch) demand_kernels(request, workbench->arch());
   SafetensorsWriter writer;
   if (options.output) require(writer.open(*options.output));
@@ -236,6 +202,7 @@ void add_run(CLI::App& flashback, Action* chosen) {
   add("Where", "--threads", "N", options->threads, "Host threads [one for each core]");
   backward->add_flag("--json", options->json, "Prints JSON");
   backward->callback([=] { *chosen = [=] { return run_backward(*options); }; });
+  add_run_forward(*run, chosen);
 }
 
 }  // namespace flashback::program

@@ -11,6 +11,8 @@ namespace flashback::program {
 using Action = std::function<ExitCode()>;
 
 void add_run(CLI::App& flashback, Action* chosen);
+// Its own subcommand `forward`.
+void add_run_forward(CLI::App& run, Action* chosen);
 void add_plan(CLI::App& flashback, Action* chosen);
 void add_list(CLI::App& flashback, Action* chosen);
 void add_trace(CLI::App& flashback, Action* chosen);

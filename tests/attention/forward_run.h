@@ -110,29 +110,6 @@ inline Outputs run_forward(flashback_device* device, const Case& c, const Questi
   return call.get();
 }
 
-// The largest norm of a row of channels.
-inline double largest_norm(const std::vector<float>& rows, std::int64_t channels) {
-  double most = 0, square = 0;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    square += static_cast<double>(rows[i]) * rows[i];
-    if ((i + 1) % static_cast<std::size_t>(channels) != 0) continue;
-    most = std::max(most, square);
-    square = 0;
-  }
-  return std::sqrt(most);
-}
-
-// What fp32 leaves of lse: a score, which is at most the product of the norms, is truncated after every 16
-// products and rounded twice, when it is scaled and when the sum's logarithm is added; and some for exp2 and
-// log2.
-inline double lse_limit(const Case& c, const Question16& question) {
-  const std::int64_t d = c.shape.head_dim;
-  const double score =
-      std::fabs(c.scale) * largest_norm(question.inputs.q, d) * largest_norm(question.inputs.k, d);
-  const double steps = static_cast<double>((d + 15) / 16 + 2);
-  return steps * score * 0x1p-23 + 2e-6;
-}
-
 inline void expect_right(const Case& c, const Question16& question, const Outputs& got) {
   const Shape& s = c.shape;
   const std::vector<bool> takes_part = taking_part(c.batch_q() * s.seqlen_q, reference_question(c).q_rows);
@@ -146,7 +123,7 @@ inline void expect_right(const Case& c, const Question16& question, const Output
   EXPECT_TRUE(v.ok) << "out: " << v.sentence << " (max_abs " << v.max_abs << ", limit " << v.limit
                     << ", block_ratio " << v.block_ratio << ")";
 
-  const double limit = lse_limit(c, question);
+  const double limit = lse_limit(question.inputs.q, question.inputs.k, s.head_dim, c.scale);
   for (std::size_t i = 0; i < got.lse.size(); ++i) {
     const std::size_t row = i % s.seqlen_q, batch = i / s.seqlen_q / s.heads;
     const double exact = question.exact.lse[i];
