@@ -7,4 +7,5 @@ string(REGEX REPLACE "(\\.file[\t ]+[0-9]+ \")/[^\"]*/include/" "\\1cuda/" text 
 foreach(edge begin end)  # a comment around each instruction: a tenth of the text
   string(REPLACE "\t// ${edge} inline asm\n" "" text "${text}")
 endforeach()
+string(REPLACE "$L__info_string" "$i" text "${text}")  # names of inlined functions: a short label in each .loc
 file(WRITE ${OUTPUT} "${text}")

@@ -56,7 +56,7 @@ struct TensorMapRequest {
 };
 
 struct Launch {
-  const KernelImage* image = nullptr;
+  const KernelImage* image = nullptr;  // known by its address: outlives the device
   const char* entry = nullptr;
   Dim3 grid, cluster, block;
   std::uint32_t shared_bytes = 0;         // dynamic shared memory

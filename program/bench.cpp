@@ -145,7 +145,9 @@ ExitCode run_micro(const Options& options) {
       problem.mask = mask;
       problem.shape = {.heads = 33, .kv_heads = 33, .seqlen_q = 4096, .seqlen_k = 4096};
       double cycles = 0;
-      require(micro::cycles_per_tile(*workbench, problem, &cycles));
+      std::unique_ptr<Workbench> fresh;  // for each kernel with clocks: a device keeps what it has loaded
+      require(open_cuda(ordinal, &fresh));
+      require(micro::cycles_per_tile(*fresh, problem, &cycles));
       measured.push_back({fmt::format("backward {}", name(mask)),
                           "the main kernel, 4096 rows of 33 heads: a tile of 128 x 128, by the clock inside",
                           "cycles", cycles, ""});

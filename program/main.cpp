@@ -19,7 +19,7 @@ constexpr const char* kExamples = R"(Examples:
   flashback bench --suite emulator
   flashback emulate ./a_cuda_program
 
-Exit codes: 0 right, 1 a gradient is wrong or a check finds something, 2 usage or not supported, 3 internal.)";
+Exit codes: 0 right, 1 a result is wrong or a check finds something, 2 usage or not supported, 3 internal.)";
 
 void complain(const std::string& sentence) {
   const bool ended = !sentence.empty() && (sentence.back() == '.' || sentence.back() == '\n');

@@ -236,6 +236,35 @@ TEST_F(Usage, PlanForHopper) {
   EXPECT_EQ(run(shape).out.find("tensor memory"), std::string::npos);
 }
 
+TEST_F(Usage, ForwardIsJudged) {
+  for (const char* problem : {"--heads 4 --kv-heads 2 --seqlen-q 300 --causal",
+                              "--seqlen-q 200 --window 50,3 --sink --head-dim 128",
+                              "--cu-seqlens-q 0,100,260 --cu-seqlens-k 0,70,330 --dtype fp16"}) {
+    SCOPED_TRACE(problem);
+    const Outcome outcome = run(std::string("run forward --json ") + problem);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const Json report = Json::parse(outcome.out);
+    EXPECT_EQ(report["word"], "emulated");
+    EXPECT_EQ(report["arch"], "sm90");
+    EXPECT_TRUE(report["ok"]);
+    for (const char* output : {"out", "lse"}) {
+      EXPECT_TRUE(report[output]["ok"]) << output;
+      EXPECT_GT(report[output]["max_abs"], 0) << output;
+      EXPECT_GT(report[output]["limit"], report[output]["max_abs"]) << output;
+    }
+  }
+  const Outcome text = run("run forward");
+  EXPECT_EQ(text.code, 0);
+  EXPECT_NE(text.out.find("out and lse are right"), std::string::npos) << text.out;
+  const Outcome plan = run("plan forward --arch sm90 --seqlen-q 300");
+  EXPECT_EQ(plan.code, 0);
+  EXPECT_NE(plan.out.find("forward_sm90_d64_bf16_dense"), std::string::npos) << plan.out;
+  const Outcome refused = run("run forward --arch sm100");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("arch is sm100; no forward kernel takes it yet; accepted: sm90"),
+            std::string::npos);
+}
+
 TEST_F(Usage, HostTimeNeedsNoDevice) {
   const Outcome outcome = run("bench --suite host --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
