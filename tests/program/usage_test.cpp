@@ -31,9 +31,9 @@ TEST_F(Usage, SubcommandsAreNamed) {
   expect_refused("fly",
                  "flashback is followed by fly; it must be followed by one of run, plan, list, trace, bench, "
                  "emulate, check");
-  expect_refused("run", "flashback run stands alone; it must be followed by one of backward");
-  expect_refused("run forward",
-                 "flashback run is followed by forward; it must be followed by one of backward");
+  expect_refused("run", "flashback run stands alone; it must be followed by one of backward, forward");
+  expect_refused("run sideways",
+                 "flashback run is followed by sideways; it must be followed by one of backward, forward");
   expect_refused("list x",
                  "The following argument was not expected: x; flashback list --help tells what is accepted");
   expect_refused("run backward --fast",
