@@ -475,7 +475,7 @@ __device__ void multiply(const Parameters& p, SharedMemory<config.ctas>& sm, int
 
 // --- of a pair: send and acknowledge, one thread each
 
-// Goes through the stages of dS: `tile` for each query tile that is the turn of `whose`, dV's and dK's too.
+// Goes through the stages of dS: `of_tile` where it is the turn of `whose`, `of_gradient` for dV and dK.
 template <Config config, typename OfTile, typename OfGradient>
 __device__ __forceinline__ void for_each_ds(const Parameters& p, SharedMemory<config.ctas>& sm, int whose,
                                             OfTile of_tile, OfGradient of_gradient) {
