@@ -1,5 +1,5 @@
 // The shapes that the backward pass is timed at, by the field's habit: as many sequences as make 65,536
-// tokens, 32 query heads of 64 channels.
+// tokens, 2048 channels of queries, and one of several things besides.
 #pragma once
 
 #include <string>
@@ -11,22 +11,28 @@ namespace flashback::bench {
 
 struct Cell {
   Mask mask;
-  Shape shape;
-
-  bool grouped() const { return shape.kv_heads != shape.heads; }
+  Shape shape;  // of sequences of one length, packed or not
+  Dtype dtype = Dtype::kBf16;
+  bool deterministic = false;
+  bool packed = false;  // the sequences are told by cu_seqlens; a contender must not use that they are alike
 };
 
-std::string name(const Cell& cell);  // causal gqa 4096
+std::string name(const Cell& cell);  // causal gqa 4096, dense mha 1024 fp16 deterministic
 
-// Floating-point operations of the five products, half of them under a causal mask: what everyone counts,
-// whichever tiles a kernel skips.
+// Keys that query row `row` sees.
+std::int64_t visible_keys(const Cell& cell, std::int64_t row);
+
+// Floating-point operations of the five products: under a causal mask half of them, which is what everyone
+// counts, and under a window those of the scores that are seen.
 double flop(const Cell& cell);
 
-// {dense, causal} x {mha, gqa 32:8} x {1k .. 32k}.
-std::vector<Cell> all_cells();
-
-// The cells that match `words`: masks, head kinds and lengths separated by commas, as in
-// "causal,gqa,1024,2k"; a kind of which no word is given is open. Empty: all. Throws a Failure.
+// The cells that match `words`, as in "causal,gqa,1024,2k": of each kind of words those that are given, and
+// where none is given
+//   masks dense, causal (and window: the last 1024 keys)     heads mha, gqa (and mqa)
+//   lengths 1k .. 32k (and 128, 256, 512)                    dtype bf16 (or fp16)
+//   order default (or deterministic)                         layout padded (or packed)
+//   head dimension d64 (or d128)
+// Throws a Failure.
 std::vector<Cell> chosen_cells(const std::string& words);
 
 }  // namespace flashback::bench

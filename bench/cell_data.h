@@ -22,7 +22,7 @@ struct Distances {
 class CellData {
  public:
   // out is small and random; lse the logarithm of the sum of exp of N(0, 1) scores, as many as the row has
-  // keys, as it is expected.
+  // keys, as it is expected. A packed cell has the same rows in the same places.
   CellData(Workbench& workbench, Stream stream, const Cell& cell);
   ~CellData();
   CellData(const CellData&) = delete;
@@ -37,12 +37,13 @@ class CellData {
  private:
   Address allocate(std::size_t bytes);
   Address filled(std::int64_t elements, float deviation);
+  Address uploaded(std::span<const std::byte> bytes);
   void launch(const char* entry, Dim3 grid, std::span<const std::byte> parameters);
   Distance distance(const Tensor& a, const Tensor& b, std::int64_t rows, std::int64_t heads);
 
   Workbench& workbench_;
   const Stream stream_;
-  const Shape shape_;
+  const Cell cell_;
   std::vector<Address> memory_;
   std::uint32_t seed_ = 0;
   std::array<Pass, 2> passes_;

@@ -4,17 +4,17 @@
 #include <memory>
 #include <string>
 
-#include "attention/problem.h"
+#include "bench/cell.h"
 #include "device/device.h"
 #include "flashback/flashback.h"
 
 namespace flashback::bench {
 
-// One backward pass in bf16 whose tensors are in place.
+// One backward pass whose tensors are in place.
 struct Pass {
-  Mask mask;
-  Shape shape;
+  Cell cell;
   Tensors tensors;
+  Address cu_seqlens = 0;  // of queries and of keys, where the cell is packed; 0: it is not
   Stream stream = nullptr;
 };
 

@@ -7,25 +7,29 @@
 namespace flashback::bench {
 namespace {
 
-constexpr std::uint32_t kPoison = 0xffffffff;  // a NaN in fp32, and twice one in bf16
+constexpr std::uint32_t kPoison = 0xffffffff;  // a NaN in fp32, and twice one in 16 bit
 
 flashback_tensor argument(const Tensor& tensor) {
   return {std::bit_cast<void*>(tensor.data), tensor.batch_stride, tensor.row_stride, tensor.head_stride};
 }
 
 flashback_backward_arguments arguments_of(const Pass& pass) {
-  const Shape& s = pass.shape;
+  const Shape& s = pass.cell.shape;
+  const Mask& mask = pass.cell.mask;
   const Tensors& t = pass.tensors;
   flashback_backward_arguments a{};
   a.size = sizeof a;
-  a.dtype = FLASHBACK_BF16;
+  a.dtype = pass.cell.dtype == Dtype::kBf16 ? FLASHBACK_BF16 : FLASHBACK_F16;
   a.batch = s.batch;
   a.heads = s.heads;
   a.kv_heads = s.kv_heads;
-  a.seqlen_q = s.seqlen_q;
-  a.seqlen_k = s.seqlen_k;
+  a.seqlen_q = pass.cell.packed ? s.batch * s.seqlen_q : s.seqlen_q;
+  a.seqlen_k = pass.cell.packed ? s.batch * s.seqlen_k : s.seqlen_k;
   a.head_dim = s.head_dim;
-  a.causal = pass.mask == Mask::kCausal;
+  a.causal = mask == Mask::kCausal;
+  if (kind_of(mask) == MaskKind::kWindow) a.window = {1, mask.left, mask.right};
+  a.cu_seqlens_q = a.cu_seqlens_k = std::bit_cast<const std::int32_t*>(pass.cu_seqlens);
+  a.deterministic = pass.cell.deterministic;
   a.q = argument(t.q);
   a.k = argument(t.k);
   a.v = argument(t.v);

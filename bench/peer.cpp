@@ -36,7 +36,7 @@ class Peer final : public Contender {
   const std::string& name() const override { return name_; }
 
   void begin(const Pass& pass) override {
-    const Shape& s = pass.shape;
+    const Shape& s = pass.cell.shape;
     const Tensors& t = pass.tensors;
     Problem problem;
     problem.shape = s;
@@ -46,7 +46,11 @@ class Peer final : public Contender {
                   .seqlen_q = s.seqlen_q,
                   .seqlen_k = s.seqlen_k,
                   .head_dim = s.head_dim,
-                  .causal = pass.mask == Mask::kCausal,
+                  .fp16 = pass.cell.dtype == Dtype::kF16,
+                  .window_left = pass.cell.mask.left,
+                  .window_right = pass.cell.mask.right,
+                  .deterministic = pass.cell.deterministic,
+                  .cu_seqlens = std::bit_cast<const std::int32_t*>(pass.cu_seqlens),
                   .scale = effective_scale(problem),
                   .q = argument(t.q),
                   .k = argument(t.k),

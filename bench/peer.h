@@ -10,21 +10,29 @@
 extern "C" {
 #endif
 
-/* bf16 (batch, row, head, channel) in device memory; strides in elements, channels contiguous. */
+/* bf16 or fp16 (batch, row, head, channel) in device memory; strides in elements, channels contiguous. */
 typedef struct flashback_peer_tensor {
   void* data;
   int64_t batch_stride, row_stride, head_stride;
 } flashback_peer_tensor;
 
 typedef struct flashback_peer_arguments {
-  int64_t batch, heads, kv_heads; /* query heads h * heads / kv_heads ... share key head h */
-  int64_t seqlen_q, seqlen_k, head_dim;
-  int causal; /* query row i sees key rows j <= i + seqlen_k - seqlen_q */
+  int64_t batch, heads, kv_heads;       /* query heads h * heads / kv_heads ... share key head h */
+  int64_t seqlen_q, seqlen_k, head_dim; /* rows of every sequence */
+  int fp16;                             /* 0: bf16 */
+  /* Query row i stands at key j = i + seqlen_k - seqlen_q and sees keys j - window_left to j + window_right;
+   * -1: without bound. (-1, 0) is the causal mask. */
+  int64_t window_left, window_right;
+  int deterministic; /* the same bits in every run */
+  /* Not null: the sequences are to be found by these batch + 1 numbers in device memory, the same for queries
+   * and keys, and not by their length, which is the most that a sequence has. */
+  const int32_t* cu_seqlens;
   float scale;
   flashback_peer_tensor q, k, v, out, dout; /* read */
-  const float*
-      lse; /* read: (batch, head, row) fp32, packed; natural logarithm of the sum of exp(scale * q.k) */
-  flashback_peer_tensor dq, dk, dv; /* written whole, in bf16 */
+  /* read: fp32 natural logarithms of the sum of exp(scale * q.k), packed (batch, head, row); with cu_seqlens
+   * (head, row of all sequences) */
+  const float* lse;
+  flashback_peer_tensor dq, dk, dv; /* written whole */
   int device;                       /* the CUDA device that all of this is on */
   void* stream;                     /* a CUstream of its primary context, which the CUDA runtime uses too */
 } flashback_peer_arguments;

@@ -34,7 +34,7 @@ class Slice {
 
   Workbench& workbench_;
   const Stream stream_;
-  const Shape whole_;
+  const Cell cell_;
   const std::int64_t group_;
   reference::Answer<double> exact_;
   reference::Answer<float> sixteen_bit_;

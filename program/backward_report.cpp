@@ -72,7 +72,9 @@ Json json_of(const BackwardReport& report, const CellResult& cell) {
   const Shape& s = cell.cell.shape;
   Json json = {{"name", bench::name(cell.cell)},
                {"mask", name(cell.cell.mask)},
-               {"dtype", name(Dtype::kBf16)},
+               {"dtype", name(cell.cell.dtype)},
+               {"deterministic", cell.cell.deterministic},
+               {"packed", cell.cell.packed},
                {"batch", s.batch},
                {"heads", s.heads},
                {"kv_heads", s.kv_heads},
@@ -120,7 +122,7 @@ Ratios ratios_of(const BackwardReport& report, std::size_t protocol, std::size_t
 }
 
 std::string line_of(const CellResult& cell, std::size_t protocol) {
-  std::string line = fmt::format("{:20}", bench::name(cell.cell));
+  std::string line = fmt::format("{:36}", bench::name(cell.cell));
   if (!cell.wrong().empty()) return line + "  not timed\n";
   const double ours = cell.contenders[0].timings[protocol].median_ms();
   for (const ContenderResult& contender : cell.contenders) {
@@ -152,7 +154,7 @@ std::string to_text(const BackwardReport& report) {
   std::string text =
       fmt::format("backward, bf16, head dim 64, {}, driver {}, commit {}\n", p.card, p.driver, p.commit);
   for (std::size_t protocol = 0; protocol < report.protocols.size(); ++protocol) {
-    text += fmt::format("\n{}: TFLOP/s, and how many times as long as {} others take\n{:20}",
+    text += fmt::format("\n{}: TFLOP/s, and how many times as long as {} others take\n{:36}",
                         report.protocols[protocol].name, report.cells.at(0).contenders[0].name, "");
     const std::vector<ContenderResult>& contenders = report.cells[0].contenders;
     for (std::size_t i = 0; i < contenders.size(); ++i)

@@ -7,9 +7,7 @@
 
 namespace flashback::bench {
 
-inline constexpr int kChannels = 64,
-                     kElements = 8;  // of a row; of sixteen bytes, what a thread takes at once
-inline constexpr int kThreadsPerRow = kChannels / kElements;
+inline constexpr int kElements = 8;  // of sixteen bytes, what a thread takes at once
 
 __device__ inline float sum_of_warp(float value) {
 #pragma unroll
@@ -17,24 +15,25 @@ __device__ inline float sum_of_warp(float value) {
   return value;
 }
 
-__device__ inline void compare(const CompareParameters& p) {
-  const int part = static_cast<int>(threadIdx.x) % kThreadsPerRow * kElements;
+template <shared::Dtype dtype>
+__device__ void compare(const CompareParameters& p) {
+  const int threads_per_row = p.channels / kElements;
+  const int part = static_cast<int>(threadIdx.x) % threads_per_row * kElements;
   const auto chunk = [&](const common::View& view, int row) {
     return *reinterpret_cast<const uint4*>(static_cast<const std::uint16_t*>(view.data) +
                                            blockIdx.z * view.batch_stride + row * view.row_stride +
                                            blockIdx.y * view.head_stride + part);
   };
   float difference = 0, size = 0;
-  for (int i = static_cast<int>(threadIdx.x) / kThreadsPerRow; i < kBlockRows;
-       i += kThreads / kThreadsPerRow) {
+  for (int i = static_cast<int>(threadIdx.x) / threads_per_row; i < kBlockRows;
+       i += kThreads / threads_per_row) {
     const int row = static_cast<int>(blockIdx.x) * kBlockRows + i;
     if (row >= p.rows) break;
     const uint4 a = chunk(p.a, row), b = chunk(p.b, row);
     const std::uint32_t x[4] = {a.x, a.y, a.z, a.w}, y[4] = {b.x, b.y, b.z, b.w};
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      const float2 u = shared::widen<shared::Dtype::kBf16>(x[j]),
-                   v = shared::widen<shared::Dtype::kBf16>(y[j]);
+      const float2 u = shared::widen<dtype>(x[j]), v = shared::widen<dtype>(y[j]);
       difference = fmaf(u.x - v.x, u.x - v.x, fmaf(u.y - v.y, u.y - v.y, difference));
       size = fmaf(v.x, v.x, fmaf(v.y, v.y, size));
     }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bench/kernels/parameters.h"
-#include "kernels/ptx/math.cuh"
+#include "kernels/shared/convert.cuh"
 
 namespace flashback::bench {
 
@@ -22,11 +22,12 @@ __device__ inline float2 normal_pair(std::uint64_t bits) {
   return {radius * __cosf(angle), radius * __sinf(angle)};
 }
 
-__device__ inline void fill(const FillParameters& p) {
+template <shared::Dtype dtype>
+__device__ void fill(const FillParameters& p) {
   const std::uint64_t step = std::uint64_t{gridDim.x} * kThreads;
   for (std::uint64_t i = std::uint64_t{blockIdx.x} * kThreads + threadIdx.x; i < p.words; i += step) {
     const float2 pair = normal_pair(mix(i + (std::uint64_t{p.seed} << 40)));
-    p.data[i] = ptx::to_bf16x2(p.deviation * pair.x, p.deviation * pair.y);
+    p.data[i] = shared::narrow<dtype>(p.deviation * pair.x, p.deviation * pair.y);
   }
 }
 

@@ -4,14 +4,19 @@
 
 namespace flashback::bench {
 
-extern "C" __global__ __launch_bounds__(kThreads) void bench_fill(
-    const __grid_constant__ FillParameters parameters) {
-  fill(parameters);
-}
+using shared::Dtype;
 
-extern "C" __global__ __launch_bounds__(kThreads) void bench_compare(
-    const __grid_constant__ CompareParameters parameters) {
-  compare(parameters);
-}
+#define FLASHBACK_BENCH_KERNELS(word, dtype)                                   \
+  extern "C" __global__ __launch_bounds__(kThreads) void bench_fill_##word(    \
+      const __grid_constant__ FillParameters parameters) {                     \
+    fill<dtype>(parameters);                                                   \
+  }                                                                            \
+  extern "C" __global__ __launch_bounds__(kThreads) void bench_compare_##word( \
+      const __grid_constant__ CompareParameters parameters) {                  \
+    compare<dtype>(parameters);                                                \
+  }
+
+FLASHBACK_BENCH_KERNELS(bf16, Dtype::kBf16)
+FLASHBACK_BENCH_KERNELS(fp16, Dtype::kF16)
 
 }  // namespace flashback::bench

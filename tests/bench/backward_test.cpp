@@ -76,6 +76,22 @@ TEST_P(Suite, RightContendersAreCheckedAndTimed) {
   }
 }
 
+TEST_P(Suite, EveryKindOfCellIsTold) {
+  const std::unique_ptr<Contender> peer = open_peer(peer_file("naive"), 0);
+  const Cell plain = cell_for(GetParam());
+  Cell window = plain, half = plain, packed = plain, deterministic = plain;
+  window.mask = {30, 0};
+  half.dtype = Dtype::kF16;
+  packed.packed = true;
+  packed.shape.batch = 3;
+  deterministic.deterministic = true;
+  for (const Cell& cell : {window, half, packed, deterministic}) {
+    const std::vector<CellResult> results = measure(cell, {ours_.get(), peer.get()});
+    EXPECT_EQ(results.at(0).wrong(), "");
+    EXPECT_TRUE(results[0].contenders[1].check.slice);
+  }
+}
+
 TEST_P(Suite, WhatWasNotWrittenIsSeenAndNothingIsTimed) {
   const std::unique_ptr<Contender> peer = open_peer(peer_file("forgetful"), 0);
   const std::vector<CellResult> results = measure(cell_for(GetParam()), {ours_.get(), peer.get()});

@@ -72,6 +72,24 @@ TEST_P(Data, LseExceedsEveryScore) {
     EXPECT_FLOAT_EQ(lse[i], std::log(float(i % 4 + 1)) + 6.0f) << i;
 }
 
+TEST_P(Data, PackedSequencesHaveTheirPlaceInLse) {
+  Cell cell = {Mask{1, 0}, {3, 2, 2, 4, 4, 64}};
+  cell.packed = true;
+  const CellData data(*workbench_, nullptr, cell);
+  const Pass& pass = data.pass(0);
+  std::vector<std::int32_t> cu_seqlens(4);
+  program::require(
+      workbench_->download(std::as_writable_bytes(std::span(cu_seqlens)), pass.cu_seqlens, nullptr));
+  EXPECT_EQ(cu_seqlens, (std::vector<std::int32_t>{0, 4, 8, 12}));
+  EXPECT_EQ(pass.tensors.lse.head_stride, 12);
+  EXPECT_EQ(pass.tensors.lse.batch_stride, 4);
+  std::vector<float> lse(24);
+  program::require(
+      workbench_->download(std::as_writable_bytes(std::span(lse)), pass.tensors.lse.data, nullptr));
+  for (std::size_t i = 0; i < lse.size(); ++i)
+    EXPECT_FLOAT_EQ(lse[i], std::log(i % 4 == 0 ? 1.0f : 2.0f) + 6.0f) << i;
+}
+
 // One element of 100 rows x 2 heads differs, in the second block of the second head.
 TEST_P(Data, DistancesAreThoseOfTheBlocks) {
   CellData data(*workbench_, nullptr, {Mask::kDense, {1, 2, 2, 100, 100, 64}});

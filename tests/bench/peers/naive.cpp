@@ -1,5 +1,6 @@
 // A peer in double precision on host memory, which is the emulator's device memory. FORGETFUL: one that does
 // not write the last row of dk. REFUSING: one that does nothing but say so.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -11,22 +12,37 @@ namespace {
 
 struct View {
   const flashback_peer_tensor& tensor;
+  const bool fp16;
 
   std::uint16_t& bits(std::int64_t b, std::int64_t row, std::int64_t head, std::int64_t d) const {
     return static_cast<std::uint16_t*>(
         tensor.data)[b * tensor.batch_stride + row * tensor.row_stride + head * tensor.head_stride + d];
   }
   double get(std::int64_t b, std::int64_t row, std::int64_t head, std::int64_t d) const {
-    return std::bit_cast<float>(std::uint32_t{bits(b, row, head, d)} << 16);
+    const std::uint16_t word = bits(b, row, head, d);
+    return fp16 ? double(std::bit_cast<_Float16>(word)) : std::bit_cast<float>(std::uint32_t{word} << 16);
   }
   void set(std::int64_t b, std::int64_t row, std::int64_t head, std::int64_t d, double value) const {
     const auto word = std::bit_cast<std::uint32_t>(float(value));
-    bits(b, row, head, d) = std::uint16_t((word + 0x7fff + (word >> 16 & 1)) >> 16);
+    bits(b, row, head, d) = fp16 ? std::bit_cast<std::uint16_t>(_Float16(value))
+                                 : std::uint16_t((word + 0x7fff + (word >> 16 & 1)) >> 16);
   }
 };
 
+// Where the rows of sequence `b` begin.
+std::int64_t begin_of(const flashback_peer_arguments& a, std::int64_t b) {
+  return a.cu_seqlens ? a.cu_seqlens[b] : b * a.seqlen_q;
+}
+
+float lse_of(const flashback_peer_arguments& a, std::int64_t b, std::int64_t head, std::int64_t row) {
+  return a.cu_seqlens ? a.lse[head * a.cu_seqlens[a.batch] + begin_of(a, b) + row]
+                      : a.lse[(b * a.heads + head) * a.seqlen_q + row];
+}
+
 void backward_head(const flashback_peer_arguments& a, std::int64_t b, std::int64_t kv_head) {
-  const View q{a.q}, k{a.k}, v{a.v}, out{a.out}, dout{a.dout}, dq{a.dq}, dk{a.dk}, dv{a.dv};
+  const bool fp16 = a.fp16 != 0;
+  const View q{a.q, fp16}, k{a.k, fp16}, v{a.v, fp16}, out{a.out, fp16}, dout{a.dout, fp16};
+  const View dq{a.dq, fp16}, dk{a.dk, fp16}, dv{a.dv, fp16};
   const std::int64_t D = a.head_dim, group = a.heads / a.kv_heads;
   std::vector<double> dk_sum(std::size_t(a.seqlen_k * D)), dv_sum(dk_sum.size());
   for (std::int64_t h = kv_head * group; h < (kv_head + 1) * group; ++h) {
@@ -34,14 +50,17 @@ void backward_head(const flashback_peer_arguments& a, std::int64_t b, std::int64
       std::vector<double> dq_row(static_cast<std::size_t>(D));
       double delta = 0;
       for (std::int64_t d = 0; d < D; ++d) delta += out.get(b, i, h, d) * dout.get(b, i, h, d);
-      const std::int64_t seen = a.causal ? i + 1 + a.seqlen_k - a.seqlen_q : a.seqlen_k;
-      for (std::int64_t j = 0; j < seen; ++j) {
+      const std::int64_t stands = i + a.seqlen_k - a.seqlen_q;
+      const std::int64_t first = a.window_left < 0 ? 0 : std::max<std::int64_t>(stands - a.window_left, 0);
+      const std::int64_t last =
+          a.window_right < 0 ? a.seqlen_k - 1 : std::min(stands + a.window_right, a.seqlen_k - 1);
+      for (std::int64_t j = first; j <= last; ++j) {
         double score = 0, dp = 0;
         for (std::int64_t d = 0; d < D; ++d) {
           score += q.get(b, i, h, d) * k.get(b, j, kv_head, d);
           dp += dout.get(b, i, h, d) * v.get(b, j, kv_head, d);
         }
-        const double p = std::exp(a.scale * score - a.lse[(b * a.heads + h) * a.seqlen_q + i]);
+        const double p = std::exp(a.scale * score - lse_of(a, b, h, i));
         const double ds = a.scale * p * (dp - delta);
         for (std::int64_t d = 0; d < D; ++d) {
           dq_row[std::size_t(d)] += ds * k.get(b, j, kv_head, d);
