@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""FlashAttention-2 and cuDNN through torch, under the protocols of `flashback bench --suite backward` and in its JSON.
+"""Ours beside FlashAttention-2 and cuDNN through torch, under the protocols of `flashback bench --suite backward` and
+in its JSON.
 
   peers.py [--cells causal,gqa,1k] [--protocol short|sustained|both] > peers.json
 
-Needs torch with CUDA. What is timed is the backward pass of scaled_dot_product_attention with the one backend, by
-events around it; inputs are N(0, 1), out and lse the backend's own."""
+Needs torch with CUDA and the package flashback_attention. What is timed is the backward pass of each function as
+autograd calls it, by events around it; inputs are N(0, 1), out and lse the function's own. cuDNN takes part where
+scaled_dot_product_attention offers it: dense and causal, padded, default order."""
 
 import argparse
 import datetime
+import itertools
 import json
+import math
 import statistics
 import subprocess
 import sys
@@ -21,30 +25,46 @@ PROTOCOLS = [
     {"name": "sustained", "rounds": 2, "idle_ms": 0, "warm_calls": 3, "warm_ms": 200, "timed_calls": 12,
      "timed_ms": 300, "turns": False},
 ]
-TOKENS, HEADS, HEAD_DIM = 65536, 32, 64
+TOKENS, QUERY_CHANNELS, GROUP, WINDOW = 65536, 2048, 4, 1024
 MOST_TENSOR_DISTANCE = 5e-3  # as in bench/backward.h
+# Words of which a cell has one, and those that count where none is given: bench/cell.cpp.
+LENGTHS = {"128": 128, "256": 256, "512": 512, **{f"{2 ** i}k": 1024 * 2 ** i for i in range(6)}}
+KINDS = {"head dimension": (["d64", "d128"], ["d64"]), "layout": (["padded", "packed"], ["padded"]),
+         "dtype": (["bf16", "fp16"], ["bf16"]), "order": (["default", "deterministic"], ["default"]),
+         "heads": (["mha", "gqa", "mqa"], ["mha", "gqa"]), "mask": (["dense", "causal", "window"], ["dense", "causal"]),
+         "length": (list(LENGTHS), [word for word in LENGTHS if word.endswith("k")])}
 
 
-def all_cells():
-    return [{"name": f"{mask} {kind} {rows}", "mask": mask, "dtype": "bf16", "batch": TOKENS // rows, "heads": HEADS,
-             "kv_heads": kv_heads, "seqlen": rows, "head_dim": HEAD_DIM,
-             "gflop": 10e-9 * TOKENS * HEADS * rows * HEAD_DIM * (0.5 if mask == "causal" else 1)}
-            for kind, kv_heads in (("mha", HEADS), ("gqa", 8))
-            for mask in ("dense", "causal")
-            for rows in (1024, 2048, 4096, 8192, 16384, 32768)]
+def seen_scores(mask, rows):
+    """Of one head: what everyone counts under a causal mask, and what a window lets through."""
+    if mask == "window":
+        return sum(min(row, WINDOW) + 1 for row in range(rows))
+    return rows * rows / (2 if mask == "causal" else 1)
+
+
+def cell_of(head_dim, layout, dtype, order, heads, mask, length):
+    channels, rows = int(head_dim[1:]), LENGTHS[length]
+    query_heads, batch = QUERY_CHANNELS // channels, TOKENS // rows
+    extras = [word for word in (head_dim, dtype, layout, order) if word not in ("d64", "bf16", "padded", "default")]
+    return {"name": " ".join([mask, heads, str(rows), *extras]), "mask": mask, "dtype": dtype,
+            "deterministic": order == "deterministic", "packed": layout == "packed", "batch": batch,
+            "heads": query_heads, "kv_heads": {"mha": query_heads, "gqa": query_heads // GROUP, "mqa": 1}[heads],
+            "seqlen": rows, "head_dim": channels, "gflop": 10e-9 * batch * query_heads * seen_scores(mask, rows) * channels}
 
 
 def chosen(words):
-    kinds = ({"dense", "causal"}, {"mha", "gqa"}, {f"{2 ** i}k" for i in range(6)})
-    words = set(words.split(",")) if words else set()
-    unknown = words - set.union(*kinds)
-    if unknown:
-        sys.exit(f"--cells has the word {min(unknown)}; each must be one of {', '.join(sorted(set.union(*kinds)))}")
-    def matches(cell):
-        mask, kind, rows = cell["name"].split()
-        said = {mask, kind, f"{int(rows) // 1024}k"}
-        return all(not words & of_kind or words & of_kind & said for of_kind in kinds)
-    return [cell for cell in all_cells() if matches(cell)]
+    given = {kind: [] for kind in KINDS}
+    spelled = {str(rows): word for word, rows in LENGTHS.items()}
+    for part in words.split(",") if words else []:
+        word = spelled.get(part, part)
+        kind = next((kind for kind, (of_kind, _) in KINDS.items() if word in of_kind), None)
+        if kind is None:
+            sys.exit(f"--cells has the word {part}; each must be one of "
+                     + ", ".join(word for of_kind, _ in KINDS.values() for word in of_kind))
+        given[kind].append(word)
+    open_words = [[word for word in of_kind if word in (given[kind] or usual)]
+                  for kind, (of_kind, usual) in KINDS.items()]
+    return [cell_of(*choice) for choice in itertools.product(*open_words)]
 
 
 def take_times(protocol, contenders, once, wait, now=time.perf_counter, sleep=time.sleep):
@@ -73,33 +93,87 @@ def take_times(protocol, contenders, once, wait, now=time.perf_counter, sleep=ti
 
 class Torch:
     def __init__(self):
+        import flashback_attention
         import torch
-        from torch.nn.attention import SDPBackend
         self.torch = torch
-        self.backends = {"flash_attention_2": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
+        self.flashback = flashback_attention
         self.flush = torch.empty(512 << 20, dtype=torch.uint8, device="cuda")
+        self.flushes = 1
         self.events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
 
-    def inputs(self, cell):
+    def contenders(self, cell):
+        """{name: a function that enqueues the backward pass and returns (dq, dk, dv)}, on tensors of their own with the
+        same values."""
+        names = ["flashback", "flash_attention_2"]
+        if cell["mask"] != "window" and not cell["packed"] and not cell["deterministic"]:
+            names.append("cudnn")
+        torch = self.torch
+        dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[cell["dtype"]]
+        rows = (TOKENS,) if cell["packed"] else (cell["batch"], cell["seqlen"])
         def normal(heads):
-            rows = self.torch.randn(cell["batch"], cell["seqlen"], heads, HEAD_DIM, device="cuda",
-                                    dtype=self.torch.bfloat16)
-            return rows.transpose(1, 2)  # (batch, head, row, channel) in memory (batch, row, head, channel)
-        return normal(HEADS), normal(cell["kv_heads"]), normal(cell["kv_heads"]), normal(HEADS)
+            return torch.randn(*rows, heads, cell["head_dim"], device="cuda", dtype=dtype)
+        q, k, v = (normal(cell[heads]) for heads in ("heads", "kv_heads", "kv_heads"))
+        dout = normal(cell["heads"])
+        of = {"flashback": self.ours, "flash_attention_2": self.flash_attention_2, "cudnn": self.cudnn}
+        return {name: of[name](cell, q, k, v, dout) for name in names}
 
-    def backward(self, backend, cell, q, k, v, dout):
-        """A function that enqueues the backward pass and returns (dq, dk, dv)."""
+    def boundaries(self, cell):
+        return self.torch.arange(0, TOKENS + 1, cell["seqlen"], dtype=self.torch.int32, device="cuda")
+
+    def ours(self, cell, q, k, v, dout):
+        inputs = [tensor.detach().requires_grad_() for tensor in (q, k, v)]
+        choices = {"causal": cell["mask"] == "causal", "deterministic": cell["deterministic"],
+                   "window": (WINDOW, 0) if cell["mask"] == "window" else (-1, -1)}
+        if cell["packed"]:
+            boundaries = self.boundaries(cell)
+            out = self.flashback.attention_varlen(*inputs, boundaries, boundaries, **choices)
+        else:
+            out = self.flashback.attention(*inputs, **choices)
+        return lambda: self.torch.autograd.grad(out, inputs, dout, retain_graph=True)
+
+    def flash_attention_2(self, cell, q, k, v, dout):
+        """By torch's own operators, which offer windows and packed sequences as well."""
+        ops, causal = self.torch.ops.aten, cell["mask"] == "causal"
+        boundaries = self.boundaries(cell) if cell["packed"] else None
+        window = {"window_size_left": WINDOW, "window_size_right": 0} if cell["mask"] == "window" else {}
+        sequences = (boundaries, boundaries, cell["seqlen"], cell["seqlen"])
+        out, lse, seed, unused, _ = ops._flash_attention_forward(q, k, v, *sequences, 0.0, causal, False, **window)
+        def enqueue():
+            self.torch.use_deterministic_algorithms(cell["deterministic"])
+            gradients = ops._flash_attention_backward(dout, q, k, v, out, lse, *sequences, 0.0, causal, seed, unused,
+                                                      **window)
+            self.torch.use_deterministic_algorithms(False)
+            return gradients
+        return enqueue
+
+    def cudnn(self, cell, q, k, v, dout):
         torch = self.torch
         inputs = [tensor.detach().requires_grad_() for tensor in (q, k, v)]
-        with torch.nn.attention.sdpa_kernel([self.backends[backend]]):
+        with torch.nn.attention.sdpa_kernel([torch.nn.attention.SDPBackend.CUDNN_ATTENTION]):
             out = torch.nn.functional.scaled_dot_product_attention(
-                *inputs, is_causal=cell["mask"] == "causal", enable_gqa=cell["kv_heads"] != HEADS)
+                *(tensor.transpose(1, 2) for tensor in inputs), is_causal=cell["mask"] == "causal",
+                enable_gqa=cell["kv_heads"] != cell["heads"])
         # dout in the strides of out, so that torch copies nothing.
-        gradient = torch.empty_like(out).copy_(dout)
+        gradient = torch.empty_like(out).copy_(dout.transpose(1, 2))
         return lambda: torch.autograd.grad(out, inputs, gradient, retain_graph=True)
 
+    def cover(self, contenders):
+        """Writes as often between timed calls as keeps the GPU busy while the host enqueues the slowest of them."""
+        torch = self.torch
+        def host_seconds(enqueue):
+            torch.cuda.synchronize()
+            self.flush.fill_(1)
+            start = time.perf_counter()
+            enqueue()
+            return time.perf_counter() - start
+        self.flushes = 1
+        write = self.once(lambda: self.flush.fill_(1)) / 1000
+        slowest = max(statistics.median(host_seconds(enqueue) for _ in range(5)) for enqueue in contenders)
+        self.flushes = 1 + math.ceil(1.5 * slowest / write)
+
     def once(self, enqueue):
-        self.flush.fill_(1)
+        for _ in range(self.flushes):
+            self.flush.fill_(1)
         self.events[0].record()
         enqueue()
         self.events[1].record()
@@ -112,12 +186,9 @@ class Torch:
 
 
 def measure(gpu, cell, protocols):
-    q, k, v, dout = gpu.inputs(cell)
-    names, contenders, gradients, results = [], [], [], []
-    for name in gpu.backends:
-        enqueue = gpu.backward(name, cell, q, k, v, dout)
-        names.append(name)
-        contenders.append(enqueue)
+    enqueues = gpu.contenders(cell)
+    contenders, gradients, results = list(enqueues.values()), [], []
+    for name, enqueue in enqueues.items():
         gradients.append(enqueue())
         far = {tensor: {"rel": gpu.distance(a, b)}
                for tensor, a, b in zip(("dq", "dk", "dv"), gradients[-1], gradients[0])}
@@ -125,6 +196,7 @@ def measure(gpu, cell, protocols):
         results.append({"name": name, "check": {"against_first_contender": far, "ok": ok}})
     del gradients
     if all(result["check"]["ok"] for result in results):
+        gpu.cover(contenders)
         for protocol in protocols:
             for result, rounds in zip(results, take_times(protocol, contenders, gpu.once, gpu.torch.cuda.synchronize)):
                 times = [ms for of_round in rounds for ms in of_round]
@@ -145,7 +217,7 @@ def output_of(*command):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cells", default="", help="of dense, causal, mha, gqa and lengths 1k to 32k [all]")
+    parser.add_argument("--cells", default="", help="words as for `flashback bench` [the 24]")
     parser.add_argument("--protocol", default="both", choices=["short", "sustained", "both"])
     arguments = parser.parse_args()
     cells = chosen(arguments.cells)
@@ -154,7 +226,7 @@ def main():
     report = {"suite": "backward", "card": gpu.torch.cuda.get_device_name(),
               "driver": output_of("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
               "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-              "commit": f"torch {gpu.torch.__version__}, cuDNN {gpu.torch.backends.cudnn.version()}",
+              "commit": f"flashback and torch {gpu.torch.__version__}, cuDNN {gpu.torch.backends.cudnn.version()}",
               "command": " ".join(["peers.py", *sys.argv[1:]]), "protocols": protocols,
               "cells": [measure(gpu, cell, protocols) for cell in cells]}
     report["ok"] = all(c["check"]["ok"] for cell in report["cells"] for c in cell["contenders"])

@@ -95,7 +95,12 @@ class Peers(unittest.TestCase):
 
     def test_cells(self):
         self.assertEqual(len(peers.chosen("")), 24)
-        self.assertEqual([cell["name"] for cell in peers.chosen("causal,gqa,4k")], ["causal gqa 4096"])
+        self.assertEqual([cell["name"] for cell in peers.chosen("causal,gqa,4096")], ["causal gqa 4096"])
+        cell, = peers.chosen("window,mqa,2k,d128,fp16,packed,deterministic")
+        self.assertEqual(cell["name"], "window mqa 2048 d128 fp16 packed deterministic")
+        self.assertEqual((cell["batch"], cell["heads"], cell["kv_heads"]), (32, 16, 1))
+        # The first 1024 rows see 1 to 1024 keys, the others 1025.
+        self.assertAlmostEqual(cell["gflop"], 10e-9 * 32 * 16 * 128 * (1024 * 1025 / 2 + 1024 * 1025))
         with self.assertRaises(SystemExit):
             peers.chosen("3k")
 
