@@ -129,10 +129,11 @@ std::vector<Cell> chosen_cells(const std::string& words) {
       chosen[i].push_back(word);
     }
     if (known) continue;
-    std::string accepted;
+    std::vector<std::string> accepted;
     for (const Kind& kind : kinds())
-      accepted += fmt::format("; {}: {}", kind.what, fmt::join(kind.words, ", "));
-    program::refuse(fmt::format("--cells has the word \"{}\"; each must be one of these{}", part, accepted));
+      accepted.push_back(fmt::format("{} {}", kind.what, fmt::join(kind.words, ", ")));
+    program::refuse(fmt::format("--cells has the word \"{}\"; each must be one of these: {}", part,
+                                fmt::join(accepted, "; ")));
   }
   // Every choice of one word of each kind, the last kinds turning fastest.
   std::vector<std::array<std::string, 7>> choices(1);

@@ -101,10 +101,12 @@ TEST_F(Usage, ValuesAreChecked) {
   expect_refused("bench --suite backward", "--device is emulator" + cuda);
   expect_refused("bench --suite backward --device cuda:0 --protocol long",
                  "--protocol is long; it must be one of short, sustained, both");
-  expect_refused(
-      "bench --suite backward --device cuda:0 --cells mha,3k",
-      "--cells has the word \"3k\"; each must be dense, causal, mha, gqa or a length: 1k, 2k, 4k, 8k, "
-      "16k, 32k");
+  expect_refused("bench --suite backward --device cuda:0 --cells mha,3k",
+                 "--cells has the word \"3k\"; each must be one of these: head dimension d64, d128; layout "
+                 "padded, packed; "
+                 "dtype bf16, fp16; order default, deterministic; heads mha, gqa, mqa; mask dense, causal, "
+                 "window; length 128, "
+                 "256, 512, 1k, 2k, 4k, 8k, 16k, 32k");
   expect_refused("bench --runs 0",
                  "--runs is 0; it must be a whole number from 1 to 1000; nearest accepted: 1");
 }
