@@ -153,9 +153,8 @@ Buffer places(const Shape& shape) {
   return buffer;
 }
 
-Experiment launch_of(const Shape& shape, const std::string& name, std::string module) {
+Experiment launch_of(const Shape& shape, std::string module) {
   Experiment e;
-  e.name = name + "_" + shape.name;
   e.modules = {std::move(module)};
   e.block.x = 32;
   e.grid.x = static_cast<std::uint32_t>(shape.at.size());
@@ -164,7 +163,7 @@ Experiment launch_of(const Shape& shape, const std::string& name, std::string mo
 }
 
 Experiment load_of(const Shape& shape) {
-  Experiment e = launch_of(shape, "box_load", loading(shape));
+  Experiment e = launch_of(shape, loading(shape));
   const TensorMapRequest request = request_of(shape);
   e.maps = {{request, 3}};
   const std::size_t words = shape.at.size() * shape.box_bytes() / 4;
@@ -177,7 +176,6 @@ Experiment load_of(const Shape& shape) {
 
 Experiment multicast_of(const Shape& shape) {
   Experiment e = load_of(shape);
-  e.name = "box_multicast_" + shape.name;
   e.modules = {multicasting(shape)};
   e.cluster.x = 2;
   e.shared_bytes += shape.box_bytes();
@@ -187,8 +185,8 @@ Experiment multicast_of(const Shape& shape) {
   return e;
 }
 
-Experiment store_of(const Shape& shape, const std::string& name, std::string_view operation) {
-  Experiment e = launch_of(shape, name, storing(shape, operation));
+Experiment store_of(const Shape& shape, std::string_view operation) {
+  Experiment e = launch_of(shape, storing(shape, operation));
   const TensorMapRequest request = request_of(shape);
   e.maps = {{request, 0}};
   const std::size_t words = tensor_bytes(request) / 4;
@@ -288,19 +286,26 @@ Shape above_zero(Shape shape) {
 
 }  // namespace
 
-std::vector<Experiment> box_experiments() {
-  std::vector<Experiment> all;
+std::vector<Recipe> box_experiments() {
+  std::vector<Recipe> all;
+  const auto add = [&](const char* kind, const Shape& shape, auto make) {
+    all.push_back({fmt::format("{}_{}", kind, shape.name), [shape, make] { return make(shape); }});
+  };
+  const auto store = [](const Shape& shape) {
+    return store_of(shape, "cp.async.bulk.tensor.{}d.global.shared::cta{}");
+  };
+  const auto reduce = [](const Shape& shape) {
+    return store_of(shape, "cp.reduce.async.bulk.tensor.{}d.global.shared::cta.add{}");
+  };
   std::vector<Shape> shapes = edges();
   for (Shape& shape : ranks()) shapes.push_back(std::move(shape));
   for (const Shape& shape : shapes) {
-    all.push_back(load_of(shape));
+    add("box_load", shape, load_of);
     const Shape from_zero = above_zero(shape);
-    all.push_back(store_of(from_zero, "box_store", "cp.async.bulk.tensor.{}d.global.shared::cta{}"));
-    if (shape.type == ElementType::kF32)
-      all.push_back(
-          store_of(from_zero, "box_add", "cp.reduce.async.bulk.tensor.{}d.global.shared::cta.add{}"));
+    add("box_store", from_zero, store);
+    if (shape.type == ElementType::kF32) add("box_add", from_zero, reduce);
   }
-  all.push_back(multicast_of(pairs()));
+  add("box_multicast", pairs(), multicast_of);
   return all;
 }
 

@@ -48,6 +48,32 @@ class Allocation {
   Address address_ = 0;
 };
 
+Experiment experiment_of(const InstructionCase& test, std::string text) {
+  Experiment e;
+  e.text = std::move(text);
+  e.modules = {module_of(test, "sm_90a", false)};
+  if (!test.converged) e.modules.push_back(module_of(test, "sm_90a", true));
+  e.grid.x = e.cluster.x = test.cluster;
+  e.block.x = test.block;
+  e.shared_bytes = test.shared_bytes;
+  for (const Field& field : test.fields) {
+    Buffer& buffer = e.buffers.emplace_back(Buffer{field.name, field.type, memory_of(test, field)});
+    if (field.kind == Field::Kind::kOut) {
+      buffer.compared = test.threads();
+      buffer.units_in_last_place = field.units_in_last_place;
+    }
+    if (field.kind == Field::Kind::kAfter) {
+      for (Buffer& before : e.buffers) {
+        if (before.name == field.name && !before.initial.empty()) {
+          before.compared = field.values.size();
+          before.units_in_last_place = field.units_in_last_place;
+        }
+      }
+    }
+  }
+  return e;
+}
+
 }  // namespace
 
 Status run(Workbench& workbench, const Experiment& experiment, const std::string& module, Results* results) {
@@ -120,48 +146,27 @@ std::uint64_t fingerprint(const Experiment& experiment) {
   return hash;
 }
 
-std::vector<Experiment> text_experiments(const std::string& source) {
+std::vector<Recipe> text_experiments(const std::string& source) {
   namespace fs = std::filesystem;
-  std::vector<Experiment> experiments;
+  std::vector<Recipe> recipes;
   for (const fs::path& path : fs::directory_iterator(source + "/tests/emulator/machine/instructions")) {
     if (path.extension() != ".ptx") continue;
     std::stringstream text;
     text << std::ifstream(path).rdbuf();
-    const InstructionCase test = parse_case(text.str());
+    InstructionCase test = parse_case(text.str());
     if (!test.fault.empty() || (!test.arch.empty() && test.arch != "sm_90a")) continue;
-    Experiment& e = experiments.emplace_back();
-    e.name = path.stem();
-    e.text = text.str();
-    e.modules = {module_of(test, "sm_90a", false)};
-    if (!test.converged) e.modules.push_back(module_of(test, "sm_90a", true));
-    e.grid.x = e.cluster.x = test.cluster;
-    e.block.x = test.block;
-    e.shared_bytes = test.shared_bytes;
-    for (const Field& field : test.fields) {
-      Buffer& buffer = e.buffers.emplace_back(Buffer{field.name, field.type, memory_of(test, field)});
-      if (field.kind == Field::Kind::kOut) {
-        buffer.compared = test.threads();
-        buffer.units_in_last_place = field.units_in_last_place;
-      }
-      if (field.kind == Field::Kind::kAfter) {
-        for (Buffer& before : e.buffers) {
-          if (before.name == field.name && !before.initial.empty()) {
-            before.compared = field.values.size();
-            before.units_in_last_place = field.units_in_last_place;
-          }
-        }
-      }
-    }
+    recipes.push_back(
+        {path.stem(), [test = std::move(test), text = text.str()] { return experiment_of(test, text); }});
   }
-  return experiments;
+  return recipes;
 }
 
-std::vector<Experiment> all_experiments(const std::string& source) {
-  std::vector<Experiment> all = text_experiments(source);
+std::vector<Recipe> all_experiments(const std::string& source) {
+  std::vector<Recipe> all = text_experiments(source);
   for (auto more : {sweep_experiments(), box_experiments(), reduction_experiments(), product_experiments(),
                     frame_experiments()})
     std::move(more.begin(), more.end(), std::back_inserter(all));
-  std::sort(all.begin(), all.end(), [](const Experiment& x, const Experiment& y) { return x.name < y.name; });
+  std::sort(all.begin(), all.end(), [](const Recipe& x, const Recipe& y) { return x.name < y.name; });
   return all;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -48,16 +49,29 @@ Status run(Workbench& workbench, const Experiment& experiment, const std::string
 // Changes with anything that a person would change: the text or the modules, the extents, the operands.
 std::uint64_t fingerprint(const Experiment& experiment);
 
+// An experiment by its name. Operands take up to a fifth of a second to make, so each is built when it is
+// run.
+struct Recipe {
+  std::string name;
+  std::function<Experiment()> make;  // without its name
+
+  Experiment build() const {
+    Experiment experiment = make();
+    experiment.name = name;
+    return experiment;
+  }
+};
+
 // What an H200 can run, in the order of their names. `source` is the root of the repository, which holds the
 // texts.
-std::vector<Experiment> all_experiments(const std::string& source);
+std::vector<Recipe> all_experiments(const std::string& source);
 
 // By kind.
-std::vector<Experiment> text_experiments(const std::string& source);  // instructions/*.ptx without a fault
-std::vector<Experiment> sweep_experiments();      // elementwise instructions on many operands
-std::vector<Experiment> box_experiments();        // boxes of tensor maps
-std::vector<Experiment> reduction_experiments();  // reductions in memory
-std::vector<Experiment> product_experiments();    // wgmma: arithmetic and layouts
-std::vector<Experiment> frame_experiments();      // parameters, register pools
+std::vector<Recipe> text_experiments(const std::string& source);  // instructions/*.ptx without a fault
+std::vector<Recipe> sweep_experiments();                          // elementwise instructions on many operands
+std::vector<Recipe> box_experiments();                            // boxes of tensor maps
+std::vector<Recipe> reduction_experiments();                      // reductions in memory
+std::vector<Recipe> product_experiments();                        // wgmma: arithmetic and layouts
+std::vector<Recipe> frame_experiments();                          // parameters, register pools
 
 }  // namespace flashback::emulator::testing

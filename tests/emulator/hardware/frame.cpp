@@ -7,9 +7,8 @@
 namespace flashback::emulator::testing {
 namespace {
 
-Experiment one_result(const char* name, std::string module, std::uint32_t threads) {
+Experiment one_result(std::string module, std::uint32_t threads) {
   Experiment e;
-  e.name = name;
   e.modules = {std::move(module)};
   e.block.x = threads;
   Buffer& buffer = e.buffers.emplace_back();
@@ -46,7 +45,7 @@ Experiment parameters() {
   expect("ld.param.u8 %h, [p];\ncvt.u32.u16 %x, %h;\nand.b32 %y, %low, 255", "%x", "%y");
   expect("ld.param.v2.u8 {%h, %g}, [p];\ncvt.u32.u16 %x, %g;\nshr.u32 %y, %low, 8;\nand.b32 %y, %y, 255",
          "%x", "%y");
-  Experiment e = one_result("frame_parameters", module + std::string(kResult), 32);
+  Experiment e = one_result(module + std::string(kResult), 32);
   e.buffers.push_back({"second", {"u32", 4}, {}});  // v4 reads two addresses
   return e;
 }
@@ -59,13 +58,13 @@ Experiment register_pool() {
       "mov.u32 %thread, %tid.x;\nsetp.lt.u32 %first, %thread, 128;\n@%first bra FEWER;\n"
       "setmaxnreg.inc.sync.aligned.u32 232;\nmul.lo.u32 %sum, %thread, 3;\nbra STORE;\nFEWER:\n"
       "setmaxnreg.dec.sync.aligned.u32 40;\nmul.lo.u32 %sum, %thread, 5;\nSTORE:\n";
-  return one_result("frame_registers", module + std::string(kResult), 384);
+  return one_result(module + std::string(kResult), 384);
 }
 
 }  // namespace
 
-std::vector<Experiment> frame_experiments() {
-  return {parameters(), register_pool()};
+std::vector<Recipe> frame_experiments() {
+  return {{"frame_parameters", parameters}, {"frame_registers", register_pool}};
 }
 
 }  // namespace flashback::emulator::testing

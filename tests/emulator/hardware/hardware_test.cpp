@@ -21,7 +21,8 @@ class Hardware : public ::testing::Test {
   // Calls f(experiment, results) for every module of every experiment.
   template <class F>
   void each_result(F&& f) {
-    for (const Experiment& experiment : all_experiments(FLASHBACK_SOURCE_DIR)) {
+    for (const Recipe& recipe : all_experiments(FLASHBACK_SOURCE_DIR)) {
+      const Experiment experiment = recipe.build();
       for (const std::string& module : experiment.modules) {
         SCOPED_TRACE(experiment.name);
         Results results;
@@ -43,7 +44,8 @@ TEST_F(Hardware, GivesTheGoldenWords) {
 }
 
 TEST_F(Hardware, GivesWhatTheTextsExpect) {
-  for (const Experiment& experiment : text_experiments(FLASHBACK_SOURCE_DIR)) {
+  for (const Recipe& recipe : text_experiments(FLASHBACK_SOURCE_DIR)) {
+    const Experiment experiment = recipe.build();
     std::stringstream text;
     text << std::ifstream(FLASHBACK_SOURCE_DIR "/tests/emulator/machine/instructions/" + experiment.name +
                           ".ptx")

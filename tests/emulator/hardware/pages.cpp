@@ -67,7 +67,7 @@ std::vector<Evidence> other_texts(const std::string& source) {
 // Fewer opcodes first: the plainest evidence.
 std::vector<Evidence> all_evidence(const std::string& source) {
   std::vector<Evidence> all = other_texts(source);
-  for (const Experiment& experiment : all_experiments(source)) all.push_back(evidence_of(experiment, source));
+  for (const Recipe& recipe : all_experiments(source)) all.push_back(evidence_of(recipe.build(), source));
   std::sort(all.begin(), all.end(), [](const Evidence& x, const Evidence& y) {
     return std::tuple(x.opcodes.size(), x.name) < std::tuple(y.opcodes.size(), y.name);
   });
@@ -108,6 +108,25 @@ struct Rows {
   std::vector<std::string> equal, bounded, not_recorded, not_comparable;
 };
 
+std::vector<KernelOpcode> kernel_opcodes(const std::vector<Evidence>& evidence) {
+  std::set<std::string> used;
+  for (const KernelImage& image : kernel_images()) {
+    if (image.arch == Arch::kSm90) used.merge(opcodes_of(image.ptx));
+  }
+  std::vector<KernelOpcode> all;
+  for (const std::string& opcode : used) {
+    KernelOpcode& row = all.emplace_back(KernelOpcode{opcode, {}, {}});
+    for (const Evidence& e : evidence) {
+      if (e.opcodes.count(opcode) == 0) continue;
+      if (e.verdict == Evidence::Verdict::kEqual) row.equal.push_back(e.name);
+      if (e.verdict == Evidence::Verdict::kBounded) row.bounded.push_back(e.name);
+    }
+    if (row.equal.empty() && std::count(kByTheKernel.begin(), kByTheKernel.end(), opcode) > 0)
+      row.bounded.push_back("gradients of the kernel itself");
+  }
+  return all;
+}
+
 std::string verdict_of(const Rows& row, std::string_view form) {
   if (!row.equal.empty()) return "equal";
   if (!row.bounded.empty()) return "bounded";
@@ -131,23 +150,7 @@ std::set<std::string> opcodes_of(std::string_view ptx) {
 }
 
 std::vector<KernelOpcode> kernel_opcodes(const std::string& source) {
-  std::set<std::string> used;
-  for (const KernelImage& image : kernel_images()) {
-    if (image.arch == Arch::kSm90) used.merge(opcodes_of(image.ptx));
-  }
-  const std::vector<Evidence> evidence = all_evidence(source);
-  std::vector<KernelOpcode> all;
-  for (const std::string& opcode : used) {
-    KernelOpcode& row = all.emplace_back(KernelOpcode{opcode, {}, {}});
-    for (const Evidence& e : evidence) {
-      if (e.opcodes.count(opcode) == 0) continue;
-      if (e.verdict == Evidence::Verdict::kEqual) row.equal.push_back(e.name);
-      if (e.verdict == Evidence::Verdict::kBounded) row.bounded.push_back(e.name);
-    }
-    if (row.equal.empty() && std::count(kByTheKernel.begin(), kByTheKernel.end(), opcode) > 0)
-      row.bounded.push_back("gradients of the kernel itself");
-  }
-  return all;
+  return kernel_opcodes(all_evidence(source));
 }
 
 std::string coverage_page(const std::string& source) {
@@ -202,17 +205,16 @@ std::string coverage_page(const std::string& source) {
 }
 
 std::string hardware_page(const std::string& source) {
-  std::vector<Evidence> experiments;
-  for (Evidence& e : all_evidence(source)) {
-    if (e.verdict != Evidence::Verdict::kNotComparable) experiments.push_back(std::move(e));
-  }
+  std::vector<Evidence> experiments = all_evidence(source);
+  const std::vector<KernelOpcode> used = kernel_opcodes(experiments);
+  std::erase_if(experiments,
+                [](const Evidence& e) { return e.verdict == Evidence::Verdict::kNotComparable; });
   std::sort(experiments.begin(), experiments.end(),
             [](const Evidence& x, const Evidence& y) { return x.name < y.name; });
   const auto count = [&](Evidence::Verdict verdict) {
     return std::count_if(experiments.begin(), experiments.end(),
                          [&](const Evidence& e) { return e.verdict == verdict; });
   };
-  const std::vector<KernelOpcode> used = kernel_opcodes(source);
   const auto compared = std::count_if(used.begin(), used.end(), [](const KernelOpcode& row) {
     return !row.equal.empty() || !row.bounded.empty();
   });

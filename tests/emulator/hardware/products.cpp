@@ -153,7 +153,6 @@ Experiment steps_of(const Form& form) {
     }
   }
   Experiment e;
-  e.name = form.name;
   e.modules = {module_for(form)};
   e.grid.x = static_cast<std::uint32_t>(steps.size());
   e.block.x = 128;
@@ -185,11 +184,14 @@ std::uint64_t descriptor(const Layout& layout, bool mn_major) {
   return leading / 16 << 16 | stride / 16 << 32 | layout.swizzle << 62;
 }
 
+const char* type_name(Half half) {
+  return half == Half::kBf16 ? "bf16" : "f16";
+}
+
 // One warpgroup: the image to shared memory, then a product for each layout, each from the same accumulators.
 class LayoutWriter {
  public:
-  LayoutWriter(Half half, int n) : type_(half == Half::kBf16 ? "bf16" : "f16"), n_(n) {
-    e_.name = fmt::format("product_layouts_{}_n{}", type_, n);
+  LayoutWriter(Half half, int n) : type_(type_name(half)), n_(n) {
     e_.block.x = 128;
     e_.shared_bytes = kImageBytes;
     Random random(static_cast<unsigned>(n));
@@ -283,11 +285,14 @@ class LayoutWriter {
 
 }  // namespace
 
-std::vector<Experiment> product_experiments() {
-  std::vector<Experiment> all;
-  for (const Form& form : kForms) all.push_back(steps_of(form));
+std::vector<Recipe> product_experiments() {
+  std::vector<Recipe> all;
+  for (const Form& form : kForms) all.push_back({form.name, [&form] { return steps_of(form); }});
   for (const Half half : {Half::kBf16, Half::kF16}) {
-    for (const int n : {64, 128, 256}) all.push_back(LayoutWriter(half, n).take());
+    for (const int n : {64, 128, 256}) {
+      all.push_back({fmt::format("product_layouts_{}_n{}", type_name(half), n),
+                     [=] { return LayoutWriter(half, n).take(); }});
+    }
   }
   return all;
 }

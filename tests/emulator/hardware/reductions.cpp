@@ -74,9 +74,8 @@ std::uint32_t float_word(std::mt19937& random, std::uint32_t other) {
   }
 }
 
-Experiment experiment(const std::string& name, std::string module, bool of_floats) {
+Experiment experiment(std::string module, bool of_floats) {
   Experiment e;
-  e.name = name;
   e.modules = {std::move(module)};
   e.block.x = 256;
   e.grid.x = kWords / 256;
@@ -95,31 +94,38 @@ Experiment experiment(const std::string& name, std::string module, bool of_float
   return e;
 }
 
-}  // namespace
-
-std::vector<Experiment> reduction_experiments() {
-  std::vector<Experiment> all = {
-      experiment("reduce_bulk_add_f32", by_bulk(), true),
-      experiment("reduce_red_global_add_f32", in_global("red.global.add.f32 [%to], %v;"), true),
-      experiment("reduce_atom_global_add_f32", in_global("atom.global.add.f32 %word, [%to], %v;"), true),
-      experiment("reduce_red_shared_add_f32", in_shared("red.shared.add.f32 [%s], %v;"), true),
-      experiment("reduce_atom_shared_add_f32", in_shared("atom.shared.add.f32 %first, [%s], %v;"), true)};
-  Experiment& tensor = all.emplace_back(experiment("reduce_tensor_add_f32", by_tensor(), true));
+// Through a map over all words.
+Experiment tensor_experiment() {
+  Experiment e = experiment(by_tensor(), true);
   TensorMapRequest request;
   request.type = ElementType::kF32;
   request.swizzle = Swizzle::kNone;
   request.rank = 1;
   request.dims[0] = kWords;
   request.box[0] = 256;
-  tensor.maps = {{request, 0}};
+  e.maps = {{request, 0}};
+  return e;
+}
+
+}  // namespace
+
+std::vector<Recipe> reduction_experiments() {
+  std::vector<Recipe> all;
+  const auto add = [&](const std::string& name, std::string module, bool of_floats) {
+    all.push_back({"reduce_" + name, [=] { return experiment(module, of_floats); }});
+  };
+  add("bulk_add_f32", by_bulk(), true);
+  add("red_global_add_f32", in_global("red.global.add.f32 [%to], %v;"), true);
+  add("atom_global_add_f32", in_global("atom.global.add.f32 %word, [%to], %v;"), true);
+  add("red_shared_add_f32", in_shared("red.shared.add.f32 [%s], %v;"), true);
+  add("atom_shared_add_f32", in_shared("atom.shared.add.f32 %first, [%s], %v;"), true);
+  all.push_back({"reduce_tensor_add_f32", tensor_experiment});
   for (const char* operation : {"add.u32", "min.u32", "max.u32", "min.s32", "max.s32", "inc.u32", "dec.u32",
                                 "and.b32", "or.b32", "xor.b32"}) {
     std::string name = operation;
     name[name.find('.')] = '_';
-    all.push_back(experiment("reduce_red_global_" + name,
-                             in_global(fmt::format("red.global.{} [%to], %v;", operation)), false));
-    all.push_back(experiment("reduce_red_shared_" + name,
-                             in_shared(fmt::format("red.shared.{} [%s], %v;", operation)), false));
+    add("red_global_" + name, in_global(fmt::format("red.global.{} [%to], %v;", operation)), false);
+    add("red_shared_" + name, in_shared(fmt::format("red.shared.{} [%s], %v;", operation)), false);
   }
   return all;
 }

@@ -364,7 +364,6 @@ std::vector<std::byte> operands(const std::string& type, int position, const std
 class Writer {
  public:
   explicit Writer(const Sweep& sweep) {
-    e_.name = sweep.name;
     e_.block.x = kThreads;
     e_.grid.x = kElements / kThreads;
     for (const Form& form : sweep.forms) {
@@ -435,9 +434,9 @@ class Writer {
 
 }  // namespace
 
-std::vector<Experiment> sweep_experiments() {
-  std::vector<Experiment> all;
-  for (const Sweep& sweep : sweeps()) all.push_back(Writer(sweep).take());
+std::vector<Recipe> sweep_experiments() {
+  std::vector<Recipe> all;
+  for (const Sweep& sweep : sweeps()) all.push_back({sweep.name, [&sweep] { return Writer(sweep).take(); }});
   return all;
 }
 

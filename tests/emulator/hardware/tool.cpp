@@ -128,12 +128,12 @@ struct Progress {
 
 // Records from `progress->next` on, to the end or the first failure: a fault takes the context with it.
 // False where there is no GPU.
-bool record_some(const std::string& root, const std::vector<Experiment>& experiments, Progress* progress) {
+bool record_some(const std::string& root, const std::vector<Recipe>& experiments, Progress* progress) {
   const std::unique_ptr<Workbench> gpu = open_hopper();
   if (!gpu) return false;
   const std::unique_ptr<Workbench> here = emulator(0);
   while (progress->next < experiments.size()) {
-    const Experiment& experiment = experiments[progress->next++];
+    const Experiment experiment = experiments[progress->next++].build();
     alarm(kMostSeconds);
     const Results results = results_on(*gpu, experiment);
     alarm(0);
@@ -153,8 +153,8 @@ bool record_some(const std::string& root, const std::vector<Experiment>& experim
 }
 
 int record(const std::string& root, std::string_view begin) {
-  std::vector<Experiment> experiments = all_experiments(root);
-  std::erase_if(experiments, [&](const Experiment& e) { return e.name.rfind(begin, 0) != 0; });
+  std::vector<Recipe> experiments = all_experiments(root);
+  std::erase_if(experiments, [&](const Recipe& e) { return e.name.rfind(begin, 0) != 0; });
   std::filesystem::create_directories(golden_folder(root));
   void* shared = mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return 1;
