@@ -1,5 +1,6 @@
 # flashback_kernel_image(TARGET NAME ARCH SOURCE): compiles SOURCE to PTX, assembles that very PTX, and puts both into
-# TARGET as the read-only symbols flashback_NAME_{ptx,cubin}[_end]. ARCH is as nvcc says it: 100a, 90a.
+# TARGET as the read-only symbols flashback_NAME_{ptx,cubin}[_end], the PTX compressed (device/ptx_text.h). ARCH is as
+# nvcc says it: 100a, 90a.
 find_program(FLASHBACK_NVCC nvcc PATHS /usr/local/cuda/bin REQUIRED DOC "CUDA compiler, 13.0 or newer")
 get_filename_component(FLASHBACK_CUDA_BIN ${FLASHBACK_NVCC} DIRECTORY)
 
@@ -19,6 +20,13 @@ function(flashback_kernel_image target name arch source)
     DEPFILE ${ptx}.d
     COMMENT "PTX of ${name}"
     VERBATIM)
+  # Without name and time: the same text gives the same bytes.
+  add_custom_command(
+    OUTPUT ${ptx}.gz
+    COMMAND gzip --best --no-name --keep --force ${ptx}
+    DEPENDS ${ptx}
+    COMMENT "Compressed PTX of ${name}"
+    VERBATIM)
   # A spill or a stack frame in these kernels is a defect: fail.
   add_custom_command(
     OUTPUT ${cubin}
@@ -30,6 +38,6 @@ function(flashback_kernel_image target name arch source)
 
   set(assembly ${CMAKE_CURRENT_BINARY_DIR}/${name}.S)
   configure_file(${CMAKE_SOURCE_DIR}/cmake/kernel_image.S.in ${assembly} @ONLY)
-  set_source_files_properties(${assembly} PROPERTIES OBJECT_DEPENDS "${ptx};${cubin}")
+  set_source_files_properties(${assembly} PROPERTIES OBJECT_DEPENDS "${ptx}.gz;${cubin}")
   target_sources(${target} PRIVATE ${assembly})
 endfunction()

@@ -31,7 +31,8 @@ struct Dim3 {
 };
 
 // One kernels/**/instances.cu, as it was assembled: the emulator runs `ptx`, a GPU runs `cubin`,
-// and ptxas made the second from that very text.
+// and ptxas made the second from that very text. It may be compressed: device/ptx_text.h gives
+// the text.
 struct KernelImage {
   std::string_view name;  // "sm100_backward"
   Arch arch;

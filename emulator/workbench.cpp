@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "device/emulator.h"
+#include "device/ptx_text.h"
 #include "emulator/machine/guarded_pages.h"
 #include "emulator/machine/loaded_module.h"
 #include "emulator/machine/units/tensor_map.h"
@@ -126,13 +127,21 @@ class EmulatorWorkbench final : public Workbench {
   }
 
  private:
+  struct Loaded {
+    std::string ptx;  // as it lay in the image: another may come to lie there
+    std::unique_ptr<LoadedModule> module;
+  };
+
   // Images are loaded at their first launch.
   Status load(std::string_view ptx, LoadedModule** module) {
-    std::unique_ptr<LoadedModule>& loaded = modules_[ptx.data()];
-    if (loaded == nullptr || loaded->text() != ptx) {
-      if (Status status = LoadedModule::load(ptx, &loaded); !status.ok()) return status;
+    Loaded& loaded = modules_[ptx.data()];
+    if (loaded.module == nullptr || loaded.ptx != ptx) {
+      std::string text;
+      if (Status status = ptx_text(ptx, &text); !status.ok()) return status;
+      if (Status status = LoadedModule::load(text, &loaded.module); !status.ok()) return status;
+      loaded.ptx = ptx;
     }
-    *module = loaded.get();
+    *module = loaded.module.get();
     return {};
   }
 
@@ -145,7 +154,7 @@ class EmulatorWorkbench final : public Workbench {
   std::mutex mutex_;  // any thread may call: one operation after the other
   Allocations allocations_;
   Machine machine_;
-  std::map<const char*, std::unique_ptr<LoadedModule>> modules_;  // by where their text lies
+  std::map<const char*, Loaded> modules_;  // by where their PTX lies
   std::chrono::steady_clock::time_point marks_[2];
 };
 

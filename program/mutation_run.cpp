@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "attention/launch.h"
+#include "device/ptx_text.h"
 #include "emulator/check/checker.h"
 #include "emulator/machine/units/work_queue.h"
 #include "emulator/workbench.h"
@@ -85,20 +86,22 @@ class Runner {
       Plan plan;
       require(make_plan(arch, one.problem, &plan));
       kernel_ = &plan.kernel->main;
+      if (text_.empty()) require(ptx_text(image().ptx, &text_));
       Reference& plain = plain_.emplace_back();
       for (const Completion completion : kCompletions) {
         ReachedLines lines(one.problem);
-        plain.outcomes.push_back(run(one, std::string(image().ptx), completion, &lines));
+        plain.outcomes.push_back(run(one, text_, completion, &lines));
         plain.reached.push_back(std::move(lines.lines));
       }
     }
   }
 
   const KernelImage& image() const { return *find_image(kernel_->image); }
+  const std::string& text() const { return text_; }
   const std::string& entry() const { return kernel_->name; }
 
   Mutant run(const Mutation& mutation) const {
-    const std::string text = emulator::checking::mutated(image().ptx, mutation);
+    const std::string text = emulator::checking::mutated(text_, mutation);
     Mutant mutant{mutation, false, {}, {}};
     for (std::size_t i = 0; i < cases_.size(); ++i) {
       for (std::size_t c = 0; c < std::size(kCompletions); ++c) {
@@ -160,6 +163,7 @@ class Runner {
   const Arch arch_;
   const std::vector<MutationCase>& cases_;
   const Entry* kernel_ = nullptr;
+  std::string text_;  // of its image, unchanged
   std::vector<Reference> plain_;
 };
 
@@ -179,7 +183,7 @@ std::vector<Mutant> run_mutants(Arch arch, const std::vector<MutationCase>& case
                                 const MutationSample& sample) {
   const Runner runner(arch, cases);
   const std::vector<Mutation> mutations =
-      sampled(emulator::checking::mutations(runner.image().ptx, runner.entry()), sample);
+      sampled(emulator::checking::mutations(runner.text(), runner.entry()), sample);
   std::vector<Mutant> mutants(mutations.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {

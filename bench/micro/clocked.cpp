@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attention/launch.h"
+#include "device/ptx_text.h"
 
 namespace flashback::micro {
 namespace {
@@ -100,8 +101,9 @@ Status cycles_per_tile(Workbench& workbench, const Problem& asked, double* cycle
   if (Status s = make_plan(target, problem, &plan); !s.ok()) return s;
   const std::string& entry = plan.kernel->main.name;
   const KernelImage* original = find_image(plan.kernel->main.image);
-  const std::string text =
-      with_clocks(original->ptx, entry, offsetof(sm90::backward::Parameters, next_ticket));
+  std::string plain;
+  if (Status s = ptx_text(original->ptx, &plain); !s.ok()) return s;
+  const std::string text = with_clocks(plain, entry, offsetof(sm90::backward::Parameters, next_ticket));
   if (text.empty()) return internal_failure(fmt::format("the PTX has no entry {}", entry));
   // The driver takes text that ends with a zero in the place of a cubin.
   const KernelImage image = {original->name, original->arch, text,

@@ -5,6 +5,7 @@
 
 #include "attention/kernel_table.h"
 #include "bench/micro/clocked.h"
+#include "device/ptx_text.h"
 #include "emulator/workbench.h"
 
 namespace flashback::micro {
@@ -28,7 +29,9 @@ INSTANTIATE_TEST_SUITE_P(, Probes, ::testing::Values(Arch::kSm90, Arch::kSm100),
 
 TEST(Clocks, AreReadAtTheBeginAndBeforeEachReturnOfTheEntry) {
   const KernelImage& image = *find_image("sm90_backward");
-  const std::string text = with_clocks(image.ptx, "backward_sm90_d64_bf16_dense", 64);
+  std::string plain;
+  ASSERT_TRUE(ptx_text(image.ptx, &plain).ok());
+  const std::string text = with_clocks(plain, "backward_sm90_d64_bf16_dense", 64);
   const auto count = [](std::string_view in, std::string_view what) {
     std::size_t n = 0;
     for (std::size_t at = 0; (at = in.find(what, at)) != std::string_view::npos; ++at) ++n;
@@ -41,7 +44,7 @@ TEST(Clocks, AreReadAtTheBeginAndBeforeEachReturnOfTheEntry) {
   EXPECT_EQ(count(entry, "%clock64"), 1 + count(entry, "ret;"));
   EXPECT_EQ(count(text, "%clock64"), count(entry, "%clock64")) << "other entries are left alone";
   EXPECT_LT(entry.find("%clock64"), entry.find("bar.sync"));
-  EXPECT_EQ(with_clocks(image.ptx, "no_such_entry", 64), "");
+  EXPECT_EQ(with_clocks(plain, "no_such_entry", 64), "");
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "kernels/common/parameters.h"
 #include "kernels/images.h"
 #include "kernels/sm100/backward/config.h"
+#include "tests/device/image_text.h"
 #include "tests/kernels/backward_case.h"
 
 namespace flashback::testing {
@@ -163,7 +164,7 @@ inline Gradients run(Workbench& bench, const Shape& s, const Inputs& in, const s
   std::string ptx;
   if (defect && defect->parameters) defect->parameters(main);
   if (defect && defect->ptx) {
-    ptx = image.ptx;
+    ptx = text_of(image);
     defect->ptx(ptx);
     image.ptx = ptx;
   }

@@ -3,6 +3,7 @@
 
 #include "kernels/images.h"
 #include "kernels/sm100/backward/config.h"
+#include "tests/device/image_text.h"
 
 namespace flashback::sm100::backward {
 namespace {
@@ -74,30 +75,32 @@ TEST(Images, HoldTheEntriesAsPtxAndCubin) {
   const KernelImage* common = find("sm100_common");
   ASSERT_NE(backward, nullptr);
   ASSERT_NE(common, nullptr);
-  const auto has_entry = [](const KernelImage& image, const std::string& entry) {
+  const auto has_entry = [](const KernelImage& image, const std::string& ptx, const std::string& entry) {
     const std::string_view cubin(reinterpret_cast<const char*>(image.cubin.data()), image.cubin.size());
-    return image.ptx.find(".entry " + entry + "(") != std::string_view::npos &&
+    return ptx.find(".entry " + entry + "(") != std::string::npos &&
            cubin.find(".text." + entry) != std::string_view::npos &&
            cubin.starts_with(
                "\x7f"
                "ELF");
   };
+  const std::string backward_ptx = testing::text_of(*backward), common_ptx = testing::text_of(*common);
   for (const char* mask : {"dense", "causal"}) {
     for (const char* map : {"aliased", "split"}) {
       for (const char* signal : {"cta", "warp"}) {
-        EXPECT_TRUE(
-            has_entry(*backward, std::string("backward_sm100_d64_bf16_") + mask + "_" + map + "_" + signal));
+        EXPECT_TRUE(has_entry(*backward, backward_ptx,
+                              std::string("backward_sm100_d64_bf16_") + mask + "_" + map + "_" + signal));
       }
     }
   }
-  EXPECT_TRUE(has_entry(*common, "preprocess_sm100_d64_bf16"));
-  EXPECT_TRUE(has_entry(*common, "postprocess_sm100_d64_bf16"));
+  EXPECT_TRUE(has_entry(*common, common_ptx, "preprocess_sm100_d64_bf16"));
+  EXPECT_TRUE(has_entry(*common, common_ptx, "postprocess_sm100_d64_bf16"));
 }
 
 TEST(Images, NameNoDirectoryOfTheMachine) {
   for (const KernelImage& image : kernel_images()) {
-    EXPECT_EQ(image.ptx.find(FLASHBACK_SOURCE_DIR), std::string_view::npos) << image.name;
-    EXPECT_EQ(image.ptx.find("\"/"), std::string_view::npos) << image.name;
+    const std::string text = testing::text_of(image);
+    EXPECT_EQ(text.find(FLASHBACK_SOURCE_DIR), std::string::npos) << image.name;
+    EXPECT_EQ(text.find("\"/"), std::string::npos) << image.name;
   }
 }
 

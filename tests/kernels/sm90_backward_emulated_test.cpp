@@ -44,7 +44,7 @@ Gradients run_sm90(Workbench& bench, const Shape& s, const Inputs& in, const Gri
   };
   const KernelImage& image = *find_image("sm90_backward");
   KernelImage main_image = image;
-  std::string ptx(image.ptx);
+  std::string ptx = text_of(image);
 
   const auto side = [](int rows, int tile, int batch) {
     const int tiles = shared::tiles_of(rows, tile);

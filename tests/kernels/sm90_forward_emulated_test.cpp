@@ -59,7 +59,7 @@ Outputs run_forward(Workbench& bench, const Shape& s, const Inputs& in, int ctas
                  .left = shared::kUnbounded,
                  .right = s.causal ? 0 : shared::kUnbounded};
   KernelImage image = *find_image("sm90_forward");
-  std::string ptx(image.ptx);
+  std::string ptx = text_of(image);
   if (defect && defect->parameters) defect->parameters(p);
   if (defect && defect->ptx) defect->ptx(ptx);
   image.ptx = ptx;

@@ -10,6 +10,7 @@
 #include <map>
 #include <sstream>
 
+#include "device/ptx_text.h"
 #include "emulator/program/instruction_table.h"
 #include "emulator/ptx/parser.h"
 #include "kernels/images.h"
@@ -111,7 +112,9 @@ struct Rows {
 std::vector<KernelOpcode> kernel_opcodes(const std::vector<Evidence>& evidence) {
   std::set<std::string> used;
   for (const KernelImage& image : kernel_images()) {
-    if (image.arch == Arch::kSm90) used.merge(opcodes_of(image.ptx));
+    if (image.arch != Arch::kSm90) continue;
+    std::string text;
+    if (ptx_text(image.ptx, &text).ok()) used.merge(opcodes_of(text));
   }
   std::vector<KernelOpcode> all;
   for (const std::string& opcode : used) {
