@@ -2,11 +2,11 @@
 """Ours beside FlashAttention-2 and cuDNN through torch, under the protocols of `flashback bench --suite backward` and
 in its JSON.
 
-  peers.py [--cells causal,gqa,1k] [--protocol short|sustained|both] > peers.json
+  peers.py [forward|backward] [--cells causal,gqa,1k] [--protocol short|sustained|both] > peers.json
 
-Needs torch with CUDA and the package flashback_attention. What is timed is the backward pass of each function as
-autograd calls it, by events around it; inputs are N(0, 1), out and lse the function's own. cuDNN takes part where
-scaled_dot_product_attention offers it: dense and causal, padded, default order."""
+Needs torch with CUDA and the package flashback_attention. What is timed is the forward pass, or the backward pass as
+autograd calls it, by events around it; inputs are N(0, 1), out and lse of a backward pass the function's own. cuDNN
+takes part where scaled_dot_product_attention offers it: dense and causal, padded, default order."""
 
 import argparse
 import datetime
@@ -49,7 +49,8 @@ def cell_of(head_dim, layout, dtype, order, heads, mask, length):
     return {"name": " ".join([mask, heads, str(rows), *extras]), "mask": mask, "dtype": dtype,
             "deterministic": order == "deterministic", "packed": layout == "packed", "batch": batch,
             "heads": query_heads, "kv_heads": {"mha": query_heads, "gqa": query_heads // GROUP, "mqa": 1}[heads],
-            "seqlen": rows, "head_dim": channels, "gflop": 10e-9 * batch * query_heads * seen_scores(mask, rows) * channels}
+            "seqlen": rows, "head_dim": channels,
+            "gflop": 10e-9 * batch * query_heads * seen_scores(mask, rows) * channels}
 
 
 def chosen(words):
@@ -102,8 +103,8 @@ class Torch:
         self.events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
 
     def contenders(self, cell):
-        """{name: a function that enqueues the backward pass and returns (dq, dk, dv)}, on tensors of their own with the
-        same values."""
+        """{name: (a function that enqueues the forward pass and returns out,
+                   one that enqueues the backward pass and returns dq, dk and dv)}"""
         names = ["flashback", "flash_attention_2"]
         if cell["mask"] != "window" and not cell["packed"] and not cell["deterministic"]:
             names.append("cudnn")
@@ -121,15 +122,19 @@ class Torch:
         return self.torch.arange(0, TOKENS + 1, cell["seqlen"], dtype=self.torch.int32, device="cuda")
 
     def ours(self, cell, q, k, v, dout):
-        inputs = [tensor.detach().requires_grad_() for tensor in (q, k, v)]
         choices = {"causal": cell["mask"] == "causal", "deterministic": cell["deterministic"],
                    "window": (WINDOW, 0) if cell["mask"] == "window" else (-1, -1)}
-        if cell["packed"]:
-            boundaries = self.boundaries(cell)
-            out = self.flashback.attention_varlen(*inputs, boundaries, boundaries, **choices)
-        else:
-            out = self.flashback.attention(*inputs, **choices)
-        return lambda: self.torch.autograd.grad(out, inputs, dout, retain_graph=True)
+        sequences = [self.boundaries(cell)] * 2 if cell["packed"] else []
+        function = self.flashback.attention_varlen if cell["packed"] else self.flashback.attention
+        return self.passes(lambda *inputs: function(*inputs, *sequences, **choices), (q, k, v), dout)
+
+    def passes(self, function, tensors, dout):
+        inputs = [tensor.detach().requires_grad_() for tensor in tensors]
+        out = function(*inputs)
+        # dout in the strides of out, so that torch copies nothing.
+        gradient = self.torch.empty_like(out).copy_(dout)
+        return (lambda: (function(*tensors),),
+                lambda: self.torch.autograd.grad(out, inputs, gradient, retain_graph=True))
 
     def flash_attention_2(self, cell, q, k, v, dout):
         """By torch's own operators, which offer windows and packed sequences as well."""
@@ -137,25 +142,25 @@ class Torch:
         boundaries = self.boundaries(cell) if cell["packed"] else None
         window = {"window_size_left": WINDOW, "window_size_right": 0} if cell["mask"] == "window" else {}
         sequences = (boundaries, boundaries, cell["seqlen"], cell["seqlen"])
-        out, lse, seed, unused, _ = ops._flash_attention_forward(q, k, v, *sequences, 0.0, causal, False, **window)
-        def enqueue():
+        def forward():
+            return ops._flash_attention_forward(q, k, v, *sequences, 0.0, causal, False, **window)
+        out, lse, seed, unused, _ = forward()
+        def backward():
             self.torch.use_deterministic_algorithms(cell["deterministic"])
             gradients = ops._flash_attention_backward(dout, q, k, v, out, lse, *sequences, 0.0, causal, seed, unused,
                                                       **window)
             self.torch.use_deterministic_algorithms(False)
             return gradients
-        return enqueue
+        return lambda: forward()[:1], backward
 
     def cudnn(self, cell, q, k, v, dout):
         torch = self.torch
-        inputs = [tensor.detach().requires_grad_() for tensor in (q, k, v)]
-        with torch.nn.attention.sdpa_kernel([torch.nn.attention.SDPBackend.CUDNN_ATTENTION]):
-            out = torch.nn.functional.scaled_dot_product_attention(
-                *(tensor.transpose(1, 2) for tensor in inputs), is_causal=cell["mask"] == "causal",
-                enable_gqa=cell["kv_heads"] != cell["heads"])
-        # dout in the strides of out, so that torch copies nothing.
-        gradient = torch.empty_like(out).copy_(dout.transpose(1, 2))
-        return lambda: torch.autograd.grad(out, inputs, gradient, retain_graph=True)
+        def function(*inputs):
+            with torch.nn.attention.sdpa_kernel([torch.nn.attention.SDPBackend.CUDNN_ATTENTION]):
+                return torch.nn.functional.scaled_dot_product_attention(
+                    *(tensor.transpose(1, 2) for tensor in inputs), is_causal=cell["mask"] == "causal",
+                    enable_gqa=cell["kv_heads"] != cell["heads"]).transpose(1, 2)
+        return self.passes(function, (q, k, v), dout)
 
     def cover(self, contenders):
         """Writes as often between timed calls as keeps the GPU busy while the host enqueues the slowest of them."""
@@ -185,16 +190,17 @@ class Torch:
         return ((a - b).norm() / b.norm()).item()
 
 
-def measure(gpu, cell, protocols):
-    enqueues = gpu.contenders(cell)
-    contenders, gradients, results = list(enqueues.values()), [], []
+def measure(gpu, cell, protocols, direction):
+    enqueues = {name: passes[direction == "backward"] for name, passes in gpu.contenders(cell).items()}
+    outputs = {"forward": ("out",), "backward": ("dq", "dk", "dv")}[direction]
+    contenders, written, results = list(enqueues.values()), [], []
     for name, enqueue in enqueues.items():
-        gradients.append(enqueue())
+        written.append(enqueue())
         far = {tensor: {"rel": gpu.distance(a, b)}
-               for tensor, a, b in zip(("dq", "dk", "dv"), gradients[-1], gradients[0])}
+               for tensor, a, b in zip(outputs, written[-1], written[0])}
         ok = all(of["rel"] <= MOST_TENSOR_DISTANCE for of in far.values())
         results.append({"name": name, "check": {"against_first_contender": far, "ok": ok}})
-    del gradients
+    del written
     if all(result["check"]["ok"] for result in results):
         gpu.cover(contenders)
         for protocol in protocols:
@@ -204,7 +210,7 @@ def measure(gpu, cell, protocols):
                 result.setdefault("timings", []).append(
                     {"protocol": protocol["name"], "ms": median,
                      "ms_of_rounds": [statistics.median(of_round) for of_round in rounds], "ms_least": min(times),
-                     "ms_most": max(times), "calls": len(times), "tflops": cell["gflop"] / median / 1000})
+                     "ms_most": max(times), "calls": len(times), "tflops": cell["gflop"] / median})
     return {**cell, "contenders": results}
 
 
@@ -217,18 +223,21 @@ def output_of(*command):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("direction", nargs="?", default="backward", choices=["forward", "backward"])
     parser.add_argument("--cells", default="", help="words as for `flashback bench` [the 24]")
     parser.add_argument("--protocol", default="both", choices=["short", "sustained", "both"])
     arguments = parser.parse_args()
     cells = chosen(arguments.cells)
+    if arguments.direction == "forward":  # two products instead of five
+        cells = [{**cell, "gflop": 0.4 * cell["gflop"]} for cell in cells]
     protocols = [p for p in PROTOCOLS if arguments.protocol in (p["name"], "both")]
     gpu = Torch()
-    report = {"suite": "backward", "card": gpu.torch.cuda.get_device_name(),
+    report = {"suite": arguments.direction, "card": gpu.torch.cuda.get_device_name(),
               "driver": output_of("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
               "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
               "commit": f"flashback and torch {gpu.torch.__version__}, cuDNN {gpu.torch.backends.cudnn.version()}",
               "command": " ".join(["peers.py", *sys.argv[1:]]), "protocols": protocols,
-              "cells": [measure(gpu, cell, protocols) for cell in cells]}
+              "cells": [measure(gpu, cell, protocols, arguments.direction) for cell in cells]}
     report["ok"] = all(c["check"]["ok"] for cell in report["cells"] for c in cell["contenders"])
     json.dump(report, sys.stdout, indent=1)
     print()

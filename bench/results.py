@@ -1,4 +1,4 @@
-"""Results of the suite `backward` as `flashback bench --json` and bench/peers.py keep them: one file a process start."""
+"""Results of the suites `backward` and `forward` as `flashback bench --json` and bench/peers.py keep them: one file a process start."""
 
 import json
 import math
@@ -7,14 +7,17 @@ import sys
 
 
 def load(files):
-    """The reports in `files`, all of the suite and of one card."""
+    """The reports in `files`, all of one suite and of one card."""
     reports = []
     for file in files:
         with open(file) as stream:
             report = json.load(stream)
-        if report.get("suite") != "backward":
-            sys.exit(f"{file} holds the suite {report.get('suite')}; it must be backward")
+        if report.get("suite") not in ("backward", "forward"):
+            sys.exit(f"{file} holds the suite {report.get('suite')}; it must be backward or forward")
         reports.append(report)
+    suites = {report["suite"] for report in reports}
+    if len(suites) > 1:
+        sys.exit("the files are of both suites, backward and forward; times of one can be compared")
     cards = {report["card"] for report in reports}
     if len(cards) > 1:
         sys.exit(f"the files are of several cards: {', '.join(sorted(cards))}; times of one can be compared")

@@ -6,6 +6,7 @@ import math
 import os
 import sys
 import unittest
+import unittest.mock
 import xml.etree.ElementTree
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../bench"))
@@ -92,6 +93,28 @@ class Peers(unittest.TestCase):
             return "".join(script)
         self.assertEqual(run(True), "abFaFbFbFa" "baFbFaFaFb")
         self.assertEqual(run(False), "aFaFa" "bFbFb" "bFbFb" "aFaFa")
+
+    def test_wrong_contenders_are_not_timed_and_right_ones_in_operations_over_the_median(self):
+        class Gpu:
+            torch = unittest.mock.MagicMock()
+            def __init__(self, other):
+                self.other = other
+            def contenders(self, cell):
+                return {"flashback": (lambda: [1.0], None), "cudnn": (lambda: [self.other], None)}
+            def cover(self, contenders):
+                pass
+            def once(self, enqueue):
+                return 2.0
+            def distance(self, a, b):
+                return abs(a - b)
+        cell, = peers.chosen("dense,mha,4k")
+        protocol = {**peers.PROTOCOLS[0], "idle_ms": 0}
+        wrong = peers.measure(Gpu(1.1), cell, [protocol], "forward")["contenders"]
+        self.assertEqual([contender["check"]["ok"] for contender in wrong], [True, False])
+        self.assertNotIn("timings", wrong[0])
+        right = peers.measure(Gpu(1.0), cell, [protocol], "forward")["contenders"]
+        # 1e9 operations in a thousandth of a second are 1e12 in one.
+        self.assertEqual(right[1]["timings"][0]["tflops"], cell["gflop"] / 2)
 
     def test_cells(self):
         self.assertEqual(len(peers.chosen("")), 24)
