@@ -21,9 +21,9 @@ def series(reports, protocol):
     panels = {}
     for (cell, of_protocol), row in results.times(reports).items():
         if of_protocol == protocol:
-            panel, seqlen = cell.rsplit(" ", 1)
+            panel, seqlen = results.kind_and_length(cell)
             for contender, ms in row.items():
-                panels.setdefault(panel, {}).setdefault(contender, {})[int(seqlen)] = (
+                panels.setdefault(panel, {}).setdefault(contender, {})[seqlen] = (
                     work[cell] / statistics.median(ms))  # Gflop a ms
     return panels
 
@@ -42,7 +42,7 @@ def panel_svg(x0, y0, title, lines, colours, lengths, most):
                    ' stroke="#ddd"/>')
         svg.append(f'<text x="{x0 + LEFT - 8}" y="{y(tflops) + 4:.1f}" text-anchor="end">{tflops}</text>')
     for seqlen in lengths:
-        svg.append(f'<text x="{x(seqlen):.1f}" y="{y0 + HEIGHT - 22}" text-anchor="middle">{seqlen // 1024}k</text>')
+        svg.append(f'<text x="{x(seqlen):.1f}" y="{y0 + HEIGHT - 22}" text-anchor="middle">{results.length_word(seqlen)}</text>')
     for contender, points in lines.items():
         path = " ".join(f"{x(seqlen):.1f},{y(points[seqlen]):.1f}" for seqlen in sorted(points))
         svg.append(f'<polyline points="{path}" fill="none" stroke="{colours[contender]}" stroke-width="2"/>')

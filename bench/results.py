@@ -40,6 +40,16 @@ def gflop(reports):
     return {cell["name"]: cell["gflop"] for report in reports for cell in report["cells"]}
 
 
+def kind_and_length(cell):
+    """("causal gqa fp16", 4096) of the cell named "causal gqa 4096 fp16"."""
+    words = cell.split()
+    return " ".join(words[:2] + words[3:]), int(words[2])
+
+
+def length_word(rows):
+    return f"{rows // 1024}k" if rows >= 1024 else str(rows)
+
+
 def ratios(row, slow, fast):
     """How many times as long `slow` takes as `fast`, for each process start in which both ran."""
     return [s / f for s, f in zip(row.get(slow, []), row.get(fast, []))]

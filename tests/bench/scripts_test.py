@@ -11,6 +11,7 @@ import xml.etree.ElementTree
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../bench"))
 import compare  # noqa: E402
+import page  # noqa: E402
 import peers  # noqa: E402
 import plot  # noqa: E402
 import results  # noqa: E402
@@ -68,6 +69,21 @@ class Plot(unittest.TestCase):
         root = xml.etree.ElementTree.fromstring(plot.draw(reports, "short"))
         titles = [title.text for title in root.iter("{http://www.w3.org/2000/svg}title")]
         self.assertEqual(len(titles), 4)
+
+
+class Page(unittest.TestCase):
+    def test_is_fresh(self):
+        root = os.path.join(os.path.dirname(__file__), "../..")
+        with open(os.path.join(root, "docs/measured.md")) as written:
+            self.assertEqual(written.read(), page.page(os.path.join(root, "docs/results")),
+                             "write it again: bench/page.py > docs/measured.md")
+
+    def test_who_takes_no_part_has_a_dash(self):
+        both = report(4, 5, ["dense mha 1024", "window mha 1024 fp16"])
+        del both["cells"][1]["contenders"][1]
+        lines = page.table_of([both])
+        self.assertIn("| dense mha | 250: 1.25 / 1.25 |", lines)
+        self.assertIn("| window mha fp16 | 250: - |", lines)
 
 
 class Peers(unittest.TestCase):
