@@ -58,4 +58,11 @@ __device__ inline void lower_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(registers));
 }
 
+// threadIdx.x, read again by every call: the compiler holds nothing that it computes from an earlier one.
+__device__ inline int thread_read_anew() {
+  int thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread;
+}
+
 }  // namespace flashback::ptx

@@ -16,6 +16,10 @@ struct RingPosition {
   // holds at once, since a fresh barrier counts as having ended a phase of parity 1.
   constexpr std::uint32_t empty() const { return parity ^ 1; }
 
+  // Where it was before the last advance.
+  constexpr RingPosition before() const {
+    return slot == 0 ? RingPosition{slots - 1, parity ^ 1} : RingPosition{slot - 1, parity};
+  }
   constexpr void advance() {
     if (++slot == slots) {
       slot = 0;

@@ -97,6 +97,7 @@ struct Work {
   int head;
   int query_row;  // of the queries in sight
   int begin, whole, edge, end;
+  shared::TileRange seen[3];  // of the tiles of keys, those that a compute warpgroup's rows see; maybe none
   shared::Band band;
   shared::Sight sight;
 

@@ -76,13 +76,17 @@ __device__ void load(const Parameters& p, SharedMemory<config>& sm) {
 
 // Where a compute thread works: rows `row` and `row` + 8 of the tile; of each block of eight keys, and of
 // eight channels, two, from 2 * (lane % 4) on.
+//
+// Made where it is needed: what follows from it is not worth registers while tiles stream past.
 struct ComputeThread {
   int group, warp, lane;
 
-  __device__ ComputeThread()
-      : group(static_cast<int>(threadIdx.x) / kGroupThreads - 1),
-        warp(static_cast<int>(threadIdx.x) / 32 % kGroupWarps),
-        lane(static_cast<int>(threadIdx.x) % 32) {}
+  __device__ ComputeThread() {
+    const int thread = ptx::thread_read_anew();
+    group = __shfl_sync(0xffffffff, thread / kGroupThreads - 1, 0);  // known to be the warp's
+    warp = thread / 32 % kGroupWarps;
+    lane = thread % 32;
+  }
   __device__ int first_row() const { return group * kGroupRows + warp * 16; }  // of the warp's 16
   __device__ int row() const { return first_row() + lane / 4; }
 };
@@ -103,7 +107,8 @@ struct Softmax {
 struct Seen {
   int from, to[2];
 
-  __device__ static Seen of(const Work& work, const ComputeThread& thread, int key) {
+  __device__ static Seen of(const Work& work, int key) {
+    const ComputeThread thread;
     const int row = work.query_row + thread.row(), first = key + thread.lane % 4 * 2;
     const int end = row + work.band.end;
     return {row + work.band.begin - first,
@@ -234,8 +239,8 @@ struct RowEnd {
 // O and lse to global memory. O goes through the warp's own rows of Q, so that whole rows leave.
 template <Config config>
 __device__ void store_rows(const Parameters& p, SharedMemory<config>& sm, int slot, const Work& work,
-                           const ComputeThread& thread, const float (&o)[config.head_dim / 2],
-                           const RowEnd& end) {
+                           const float (&o)[config.head_dim / 2], const RowEnd& end) {
+  const ComputeThread thread;
   const int rows = work.sight.q.count - work.query_row;  // from the tile's first one on
   if (p.lse.data && thread.lane % 4 == 0) {
     float* const lse = p.lse.data + work.batch * p.lse.batch_stride + work.head * p.lse.head_stride +
@@ -286,7 +291,7 @@ __device__ void compute(const Parameters& p, SharedMemory<config>& sm) {
   const shared::GroupTurns<config.groups(), kFirstTurnBarrier> turns(thread.group);
   shared::WorkReader<SharedMemory<config>> reader(sm);
   RingPosition<kQueryStages> q_at;
-  RingPosition<config.key_stages()> k_at, v_at;
+  RingPosition<config.key_stages()> key_at;  // the next K; the next V to be multiplied is before it
   const auto release = [&](ptx::Barrier& barrier) {
     __syncwarp();
     if (thread.lane == 0) arrive(barrier);
@@ -299,27 +304,50 @@ __device__ void compute(const Parameters& p, SharedMemory<config>& sm) {
     Weights weights;
     Softmax softmax;
     float factor[2];
-    int t = work.end - 1;
+    const shared::TileRange& tiles = work.seen[thread.group];
+    // Tiles that the other warpgroups see: this one hands them back, and its turns on.
+    const auto pass_over = [&](int count) {
+#pragma unroll 1
+      for (; count > 0; --count) {
+        wait(sm.k_full[key_at.slot], key_at.full());
+        turns.take();
+        turns.pass();
+        release(sm.k_empty[key_at.slot]);
+        wait(sm.v_full[key_at.slot], key_at.full());
+        release(sm.v_empty[key_at.slot]);
+        key_at.advance();
+      }
+    };
 
     wait(sm.q_full[q_at.slot], q_at.full());
+    pass_over(work.end - tiles.end);
+    if (tiles.begin == tiles.end) {
+      release(sm.q_empty[q_at.slot]);
+      q_at.advance();
+      continue;
+    }
+    int t = tiles.end - 1;
     if (p.negate_q) negate_queries<config>(sm, q_at.slot, thread);
     const std::uint64_t q =
         ptx::wgmma_operand(&sm.q[q_at.slot]) + thread.group * (kGroupRows * tile::kRowBytes / 16);
-    const auto keys = [&] { return ptx::wgmma_operand(&sm.k[k_at.slot]); };
-    const auto values = [&] {
-      return ptx::wgmma_operand(&sm.v[v_at.slot], SharedMemory<config>::KeyTile::kBytes);
+    const auto keys = [&] { return ptx::wgmma_operand(&sm.k[key_at.slot]); };
+    const auto multiply_last_values = [&](float(&o)[config.head_dim / 2], const Weights& weights) {
+      const auto at = key_at.before();
+      wait(sm.v_full[at.slot], at.full());
+      multiply_values<config>(o, weights,
+                              ptx::wgmma_operand(&sm.v[at.slot], SharedMemory<config>::KeyTile::kBytes));
     };
     FLASHBACK_MARK("S");
-    wait(sm.k_full[k_at.slot], k_at.full());
+    wait(sm.k_full[key_at.slot], key_at.full());
     turns.take();
     multiply_scores<config>(s, q, keys());
     turns.pass();
     ptx::wgmma_wait<0>();
     ptx::pin(s);
-    release(sm.k_empty[k_at.slot]);
-    k_at.advance();
+    release(sm.k_empty[key_at.slot]);
+    key_at.advance();
     FLASHBACK_MARK("softmax");
-    weigh<config.mask, true>(s, softmax, factor, p.scale_log2, Seen::of(work, thread, t * kKeyRows));
+    weigh<config.mask, true>(s, softmax, factor, p.scale_log2, Seen::of(work, t * kKeyRows));
     to_operand<config.dtype>(weights, s);
 #pragma unroll
     for (float& x : o) x = 0;
@@ -329,44 +357,48 @@ __device__ void compute(const Parameters& p, SharedMemory<config>& sm) {
       while (t > until) {
         --t;
         FLASHBACK_MARK("S, O");
-        wait(sm.k_full[k_at.slot], k_at.full());
+        wait(sm.k_full[key_at.slot], key_at.full());
         turns.take();
         multiply_scores<config>(s, q, keys());
-        wait(sm.v_full[v_at.slot], v_at.full());
-        multiply_values<config>(o, weights, values());
+        multiply_last_values(o, weights);
         turns.pass();
         ptx::wgmma_wait<1>();
         ptx::pin(s);
-        release(sm.k_empty[k_at.slot]);
-        k_at.advance();
+        release(sm.k_empty[key_at.slot]);
         FLASHBACK_MARK("softmax");
-        Seen seen = {};
-        if constexpr (masked) seen = Seen::of(work, thread, t * kKeyRows);
-        weigh<config.mask, masked>(s, softmax, factor, p.scale_log2, seen);
+        Seen keys_seen = {};
+        if constexpr (masked) keys_seen = Seen::of(work, t * kKeyRows);
+        weigh<config.mask, masked>(s, softmax, factor, p.scale_log2, keys_seen);
         // Nothing stays in flight over the back edge of the loop: the compiler would serialise every product.
         ptx::wgmma_wait<0>();
         ptx::pin(o);
-        release(sm.v_empty[v_at.slot]);
-        v_at.advance();
+        release(sm.v_empty[key_at.before().slot]);
+        key_at.advance();
 #pragma unroll
         for (int i = 0; i < config.head_dim / 2; ++i) o[i] *= factor[i / 2 % 2];
         to_operand<config.dtype>(weights, s);
       }
     };
-    if constexpr (config.mask != Mask::kDense) visit_down_to(std::true_type(), work.edge);
-    visit_down_to(std::false_type(), work.whole);
-    if constexpr (config.mask == Mask::kWindow) visit_down_to(std::true_type(), work.begin);
+    if constexpr (config.mask == Mask::kDense) visit_down_to(std::false_type(), 0);
+    if constexpr (config.mask == Mask::kCausal) {
+      visit_down_to(std::true_type(), work.edge);
+      visit_down_to(std::false_type(), 0);
+    }
+    if constexpr (config.mask == Mask::kWindow) {
+      visit_down_to(std::true_type(), max(work.edge, tiles.begin));
+      visit_down_to(std::false_type(), max(work.whole, tiles.begin));
+      visit_down_to(std::true_type(), tiles.begin);
+    }
 
     FLASHBACK_MARK("O");
-    wait(sm.v_full[v_at.slot], v_at.full());
-    multiply_values<config>(o, weights, values());
+    multiply_last_values(o, weights);
     const RowEnd end(p, work, softmax);
     ptx::wgmma_wait<0>();
     ptx::pin(o);
-    release(sm.v_empty[v_at.slot]);
-    v_at.advance();
+    release(sm.v_empty[key_at.before().slot]);
+    if constexpr (config.mask == Mask::kWindow) pass_over(tiles.begin - work.begin);
     FLASHBACK_MARK("store O");
-    store_rows<config>(p, sm, q_at.slot, work, thread, o, end);
+    store_rows<config>(p, sm, q_at.slot, work, o, end);
     release(sm.q_empty[q_at.slot]);
     q_at.advance();
   }

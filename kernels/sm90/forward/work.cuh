@@ -39,6 +39,17 @@ __device__ void find_work(const Parameters& p, int ticket, Work& work) {
   // row's last.
   work.edge = min(max(first.end / kKeyRows, work.begin), work.end);
   work.whole = min(shared::tiles_of(last.begin, kKeyRows), work.edge);
+#pragma unroll 1
+  for (int group = 0; group < config.groups(); ++group) {
+    const int of_group = row + group * kGroupRows;
+    shared::TileRange& seen = work.seen[group];
+    seen = {work.begin, work.begin};
+    if (of_group >= lengths.q_rows) continue;
+    seen.begin = shared::keys_seen(work.band, of_group, lengths.k_rows).begin / kKeyRows;
+    seen.end = shared::tiles_of(
+        shared::keys_seen(work.band, min(of_group + kGroupRows, lengths.q_rows) - 1, lengths.k_rows).end,
+        kKeyRows);
+  }
 }
 
 }  // namespace flashback::sm90::forward
