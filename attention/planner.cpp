@@ -108,7 +108,11 @@ std::int32_t Planner::section(int multiprocessors, std::int64_t tiles, std::int6
   if (problem_.mask == Mask::kDense) return 1;
   const std::int64_t at_least_one = std::max(tiles, std::int64_t{1});
   const std::int64_t wanted = (2 * multiprocessors + at_least_one - 1) / at_least_one;
-  return static_cast<std::int32_t>(std::min(wanted, shape().batch * heads));
+  // Of one size, as far as that goes: a last section of few items begins its longest one when all else is
+  // done.
+  const std::int64_t all = std::max(shape().batch * heads, std::int64_t{1});
+  const std::int64_t sections = std::max((all + wanted / 2) / wanted, std::int64_t{1});
+  return static_cast<std::int32_t>((all + sections - 1) / sections);
 }
 
 PlannedMap Planner::query_map(std::string_view name, std::size_t offset, const Tensor& tensor,

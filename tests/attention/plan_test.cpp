@@ -352,9 +352,11 @@ TEST(PlanSm90, SectionsOfHeads) {
     return std::get<sm90::backward::Parameters>(planned(p, Arch::kSm90).launches[1].parameters).section;
   };
   EXPECT_EQ(section({4, 32, 32, 4096, 4096, 64}, Mask::kDense), 1);
-  EXPECT_EQ(section({4, 32, 32, 4096, 4096, 64}, Mask::kCausal), 9);  // 264 / 32 tiles
-  EXPECT_EQ(section({1, 32, 8, 512, 512, 64}, Mask::kCausal), 8);     // all that there are
+  EXPECT_EQ(section({4, 32, 32, 4096, 4096, 64}, Mask::kCausal),
+            10);                                                   // 264 / 32 tiles, fourteen times in 128
+  EXPECT_EQ(section({1, 32, 8, 512, 512, 64}, Mask::kCausal), 8);  // all that there are
   EXPECT_EQ(section({1, 2, 2, 1 << 20, 1 << 20, 64}, Mask::kCausal), 1);
+  EXPECT_EQ(section({4, 32, 1, 16384, 16384, 64}, Mask::kCausal), 4);  // not 3, and one that comes last
 }
 
 TEST(PlanSm90, Maps) {
