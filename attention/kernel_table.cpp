@@ -9,6 +9,7 @@
 #include "kernels/images.h"
 #include "kernels/sm100/backward/config.h"
 #include "kernels/sm90/backward/config.h"
+#include "kernels/sm90/backward_wide/config.h"
 #include "kernels/sm90/forward/config.h"
 
 namespace flashback {
@@ -99,6 +100,30 @@ Kernel sm90_backward(Dtype dtype, MaskKind mask) {
           .unseen = {}};
 }
 
+Kernel sm90_backward_wide(Dtype dtype, MaskKind mask) {
+  namespace wide = sm90::backward_wide;
+  constexpr std::string_view kImage = "sm90_backward_wide", kShared = "sm90_backward";
+  const std::string what = fmt::format("sm90_d{}_{}", wide::kHeadDim, name(dtype));
+  return {.arch = Arch::kSm90,
+          .direction = Direction::kBackward,
+          .head_dim = wide::kHeadDim,
+          .least_head_dim = hopper::kHeadDim + kHeadDimStep,
+          .dtype = dtype,
+          .mask = mask,
+          .tensor_memory = {},
+          .signal = {},
+          .features = kEverything,
+          .tile_q = wide::kQueryRows,
+          .tile_k = wide::kKeyRows,
+          .schedule = {"schedule_sm90", kShared, common::kScheduleThreads, 0},
+          .main = {fmt::format("backward_{}_{}", what, name(mask)), kImage, wide::kThreads,
+                   sizeof(wide::SharedMemory)},
+          .preprocess = {"preprocess_" + what, kImage, common::kThreads, 0},
+          .sink = {"sink_sm90", kShared, common::kThreads, 0},
+          .postprocess = {"postprocess_" + what, kImage, common::kThreads, 0},
+          .unseen = {}};
+}
+
 Kernel sm90_forward(int head_dim, Dtype dtype, MaskKind mask) {
   const sm90::forward::Config config = {
       .head_dim = head_dim, .dtype = kernel_dtype(dtype), .mask = kernel_mask(mask)};
@@ -138,6 +163,10 @@ std::vector<Kernel> all_kernels() {
   for (Dtype dtype : {Dtype::kBf16, Dtype::kF16}) {
     for (MaskKind mask : {MaskKind::kDense, MaskKind::kCausal, MaskKind::kWindow})
       rows.push_back(sm90_backward(dtype, mask));
+  }
+  for (Dtype dtype : {Dtype::kBf16, Dtype::kF16}) {
+    for (MaskKind mask : {MaskKind::kDense, MaskKind::kCausal, MaskKind::kWindow})
+      rows.push_back(sm90_backward_wide(dtype, mask));
   }
   for (int head_dim : {64, 128}) {
     for (Dtype dtype : {Dtype::kBf16, Dtype::kF16}) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "attention/backward_planner.h"
+#include "kernels/sm90/backward_wide/config.h"
 
 namespace flashback {
 namespace {
@@ -20,7 +21,7 @@ class HopperPlanner : BackwardPlanner {
   HopperPlanner(const Problem& problem, const Kernel& kernel, int multiprocessors)
       : BackwardPlanner(problem, kernel), multiprocessors_(multiprocessors) {
     add_part("stats", query_tiles() * hopper::kStatsFloats);  // [heads][tiles][...]
-    add_part("dq_accum", query_tiles() * hopper::kDqFloats);  // the same
+    add_part("dq_accum", query_tiles() * dq_floats());        // the same
     add_part("next_ticket", 1);
     if (problem.deterministic) add_cleared_part("dq_turns", query_tiles());
     add_shared_parts();
@@ -53,6 +54,9 @@ class HopperPlanner : BackwardPlanner {
            sequences_.k.tiles >= least_tiles;
   }
   int ctas() const { return paired() ? 2 : 1; }
+
+  // Of a query tile.
+  std::size_t dq_floats() const { return static_cast<std::size_t>(kernel_.tile_q * kernel_.head_dim); }
 
   void add_main(const hopper::Parameters& main) {
     const std::size_t workers = static_cast<std::size_t>(multiprocessors_ / ctas());
@@ -106,14 +110,18 @@ class HopperPlanner : BackwardPlanner {
   void add_maps() {
     using P = hopper::Parameters;
     const Tensors& t = tensors();
-    const Box q_box = {hopper::kHeadDim, kernel_.tile_q, Swizzle::k128},
-              k_box = {hopper::kHeadDim, kernel_.tile_k, Swizzle::k128};
+    // A copy takes 64 channels; at head dim 128 gradients leave by 64 keys.
+    const Box q_box = {tile::kRowElements, kernel_.tile_q, Swizzle::k128},
+              k_box = {tile::kRowElements, kernel_.tile_k, Swizzle::k128};
+    const bool wide = kernel_.head_dim > tile::kRowElements;
+    const Box gradient_box = {tile::kRowElements, wide ? sm90::backward_wide::kGroupKeys : kernel_.tile_k,
+                              Swizzle::k128};
     plan_.maps = {query_map("q", offsetof(P, q), t.q, q_box), key_map("k", offsetof(P, k), t.k, k_box),
                   key_map("v", offsetof(P, v), t.v, k_box),
                   query_map("dout", offsetof(P, dout), t.dout, q_box)};
     if (problem_.fp32_gradients) return;
-    plan_.maps.push_back(key_map("dk", offsetof(P, dk), t.dk, k_box));
-    plan_.maps.push_back(key_map("dv", offsetof(P, dv), t.dv, k_box));
+    plan_.maps.push_back(key_map("dk", offsetof(P, dk), t.dk, gradient_box));
+    plan_.maps.push_back(key_map("dv", offsetof(P, dv), t.dv, gradient_box));
   }
 
   const int multiprocessors_;

@@ -11,6 +11,7 @@
 FLASHBACK_DECLARE_IMAGE(sm100_backward)
 FLASHBACK_DECLARE_IMAGE(sm100_common)
 FLASHBACK_DECLARE_IMAGE(sm90_backward)
+FLASHBACK_DECLARE_IMAGE(sm90_backward_wide)
 FLASHBACK_DECLARE_IMAGE(sm90_forward)
 
 namespace flashback {
@@ -25,9 +26,8 @@ KernelImage make_image(std::string_view name, Arch arch, const char* ptx, const 
 
 std::span<const KernelImage> kernel_images() {
   static const KernelImage images[] = {
-      FLASHBACK_IMAGE(sm100_backward, Arch::kSm100),
-      FLASHBACK_IMAGE(sm100_common, Arch::kSm100),
-      FLASHBACK_IMAGE(sm90_backward, Arch::kSm90),
+      FLASHBACK_IMAGE(sm100_backward, Arch::kSm100), FLASHBACK_IMAGE(sm100_common, Arch::kSm100),
+      FLASHBACK_IMAGE(sm90_backward, Arch::kSm90),   FLASHBACK_IMAGE(sm90_backward_wide, Arch::kSm90),
       FLASHBACK_IMAGE(sm90_forward, Arch::kSm90),
   };
   return images;

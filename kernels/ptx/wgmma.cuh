@@ -59,12 +59,12 @@ __device__ inline std::uint64_t wgmma_operand(const void* tile, int slab_bytes =
   FLASHBACK_TEXT_64                                                                                        \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, " \
   "%52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-// What follows the accumulators: A in registers and B, or A in shared memory and B; the last one says whether
-// B is transposed.
+// What follows the accumulators: A in registers and B, or A in shared memory and B; the last ones say what is
+// transposed.
 #define FLASHBACK_A_REGISTERS_64 "{%32, %33, %34, %35}, %36, accumulate, 1, 1, %37"
 #define FLASHBACK_A_REGISTERS_128 "{%64, %65, %66, %67}, %68, accumulate, 1, 1, %69"
-#define FLASHBACK_A_SHARED_64 "%32, %33, accumulate, 1, 1, 0, %34"
-#define FLASHBACK_A_SHARED_128 "%64, %65, accumulate, 1, 1, 0, %66"
+#define FLASHBACK_A_SHARED_64 "%32, %33, accumulate, 1, 1, %34, %35"
+#define FLASHBACK_A_SHARED_128 "%64, %65, accumulate, 1, 1, %66, %67"
 // The statement. `type` of A and B, `accumulate` 0 or 1, `output` the constraint of an accumulator.
 #define FLASHBACK_WGMMA(n, type, a_and_b, accumulate, output, ...)                                          \
   asm volatile(                                                                                             \
@@ -83,8 +83,9 @@ __device__ inline std::uint64_t wgmma_operand(const void* tile, int slab_bytes =
     FLASHBACK_WGMMA(n, "f16", a_and_b, accumulate, output, __VA_ARGS__);  \
   }
 
-// A in registers, 16 rows a warp, or in shared memory with its K contiguous. B lies with its K contiguous, or
-// (transposed) with its columns contiguous.
+// A in registers, 16 rows a warp, or in shared memory with its K contiguous or (transposed) with its rows
+// contiguous, of which a tile has 64. B lies with its K contiguous, or (transposed) with its columns
+// contiguous.
 #define FLASHBACK_PRODUCTS(n, floats)                                                                      \
   template <shared::Dtype dtype, bool transposed_b>                                                        \
   __device__ inline void wgmma(float(&d)[floats], const std::uint32_t(&a)[4], std::uint64_t b) {           \
@@ -96,13 +97,13 @@ __device__ inline std::uint64_t wgmma_operand(const void* tile, int slab_bytes =
     FLASHBACK_OF_TYPE(n, FLASHBACK_A_REGISTERS_##n, "0", "=f", "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), \
                       "l"(b))                                                                              \
   }                                                                                                        \
-  template <shared::Dtype dtype, bool transposed_b>                                                        \
+  template <shared::Dtype dtype, bool transposed_b, bool transposed_a = false>                             \
   __device__ inline void wgmma(float(&d)[floats], std::uint64_t a, std::uint64_t b) {                      \
-    FLASHBACK_OF_TYPE(n, FLASHBACK_A_SHARED_##n, "1", "+f", "l"(a), "l"(b))                                \
+    FLASHBACK_OF_TYPE(n, FLASHBACK_A_SHARED_##n, "1", "+f", "l"(a), "l"(b), "n"(transposed_a ? 1 : 0))     \
   }                                                                                                        \
-  template <shared::Dtype dtype, bool transposed_b>                                                        \
+  template <shared::Dtype dtype, bool transposed_b, bool transposed_a = false>                             \
   __device__ inline void wgmma_fresh(float(&d)[floats], std::uint64_t a, std::uint64_t b) {                \
-    FLASHBACK_OF_TYPE(n, FLASHBACK_A_SHARED_##n, "0", "=f", "l"(a), "l"(b))                                \
+    FLASHBACK_OF_TYPE(n, FLASHBACK_A_SHARED_##n, "0", "=f", "l"(a), "l"(b), "n"(transposed_a ? 1 : 0))     \
   }
 FLASHBACK_PRODUCTS(64, 32)
 FLASHBACK_PRODUCTS(128, 64)

@@ -10,6 +10,11 @@ struct RingPosition {
   int slot = 0;
   std::uint32_t parity = 0;  // of the current round
 
+  // After so many steps from the first slot.
+  static constexpr RingPosition after(std::uint32_t steps) {
+    return {static_cast<int>(steps % slots), steps / slots % 2};
+  }
+
   // What to wait for at the slot's full barrier: that it was filled in this round.
   constexpr std::uint32_t full() const { return parity; }
   // What to wait for at its empty barrier: that it was emptied in the round before. In the first round that

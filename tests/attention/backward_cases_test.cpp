@@ -301,19 +301,36 @@ TEST_P(Sweep, IsSolved) {
   expect_solved();
 }
 
-// On every device, as far as it has kernels: Hopper's has no variants and takes up to 64 channels.
+// On every device; Hopper's kernels have no variants.
 std::vector<std::tuple<std::string, Declared>> on_all(const std::vector<Declared>& cases) {
   std::vector<std::tuple<std::string, Declared>> all;
   for (const std::string& device : kDevices) {
     for (Declared declared : cases) {
       if (device != "sm100") {
-        if (declared.c.shape.head_dim > 64) continue;
         declared.c.tensor_memory = TensorMemory::kSplit;
         declared.c.signal = Signal::kWarp;
       }
       all.emplace_back(device, declared);
     }
   }
+  return all;
+}
+
+// The same with 128 channels: Hopper has another kernel for them.
+std::vector<Declared> widened(std::vector<Declared> cases) {
+  std::erase_if(cases, [](const Declared& d) {
+    return d.c.shape.head_dim != 64 || d.name.starts_with("pairs") || d.name.starts_with("C15");
+  });
+  for (Declared& declared : cases) {
+    declared.name += "_128_channels";
+    declared.c.shape.head_dim = 128;
+    declared.c.scale = 1 / std::sqrt(128.0f);
+  }
+  return cases;
+}
+std::vector<std::tuple<std::string, Declared>> on_hopper(const std::vector<Declared>& cases) {
+  auto all = on_all(cases);
+  std::erase_if(all, [](const auto& on_device) { return std::get<0>(on_device) == "sm100"; });
   return all;
 }
 
@@ -324,6 +341,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, OnDevice, testing::ValuesIn(kDevices),
                          [](const auto& info) { return info.param; });
 INSTANTIATE_TEST_SUITE_P(Cases, Reports, testing::ValuesIn(on_all(reports())), title);
 INSTANTIATE_TEST_SUITE_P(Cases, Lengths, testing::ValuesIn(on_all(lengths())), title);
+INSTANTIATE_TEST_SUITE_P(Wide, Reports, testing::ValuesIn(on_hopper(widened(reports()))), title);
+INSTANTIATE_TEST_SUITE_P(Wide, Lengths, testing::ValuesIn(on_hopper(widened(lengths()))), title);
 INSTANTIATE_TEST_SUITE_P(Cases, Sweep, testing::ValuesIn(on_all(sweep())), title);
 
 TEST(Cases, AreThe124OfTheSweep) {

@@ -12,6 +12,7 @@
 
 #include "attention/launch.h"
 #include "kernels/images.h"
+#include "kernels/sm90/backward_wide/config.h"
 #include "tests/device/image_text.h"
 
 namespace flashback {
@@ -379,6 +380,21 @@ TEST(PlanSm90, Maps) {
   expect(3, "dout", offsetof(P, dout), {64, 129, 6, 2}, 64);
   expect(4, "dk", offsetof(P, dk), {64, 400, 3, 2}, 128);
   expect(5, "dv", offsetof(P, dv), {64, 400, 3, 2}, 128);
+}
+
+// Another kernel: copies are of 64 channels still, two make a tile, and gradients leave by 64 keys.
+TEST(PlanSm90, HeadDimsUpTo128) {
+  const Plan plan = planned(problem({1, 2, 1, 65, 200, 72}), Arch::kSm90);
+  EXPECT_EQ(plan.launches[0].entry->name, "preprocess_sm90_d128_bf16");
+  EXPECT_EQ(plan.launches[1].entry->name, "backward_sm90_d128_bf16_dense");
+  EXPECT_EQ(plan.launches[1].shared_bytes, sizeof(sm90::backward_wide::SharedMemory));
+  EXPECT_EQ(plan.launches[2].entry->name, "postprocess_sm90_d128_bf16");
+  EXPECT_EQ(plan.workspace.part("dq_accum").bytes, 2u * 2 * 64 * 128 * 4);  // heads, tiles
+  for (const PlannedMap& map : plan.maps) {
+    EXPECT_EQ(map.request.dims[0], 72u) << map.tensor;
+    EXPECT_EQ(map.request.box[0], 64u) << map.tensor;
+    EXPECT_EQ(map.request.box[1], map.tensor == "k" || map.tensor == "v" ? 128u : 64u) << map.tensor;
+  }
 }
 
 TEST(PlanSm90, TextNamesWhatRunsAndNoVariant) {

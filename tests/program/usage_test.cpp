@@ -132,8 +132,8 @@ TEST_F(Usage, UnsupportedProblemsAreRefused) {
       "plan backward --head-dim 136",
       "head_dim is 136; no backward kernel for sm100 takes it yet; accepted: multiples of 8 up to 128");
   expect_refused(
-      "plan backward --arch sm90 --head-dim 72",
-      "head_dim is 72; no backward kernel for sm90 takes it yet; accepted: multiples of 8 up to 64");
+      "plan backward --arch sm90 --head-dim 136",
+      "head_dim is 136; no backward kernel for sm90 takes it yet; accepted: multiples of 8 up to 128");
   expect_refused("plan backward --heads 4 --kv-heads 3",
                  "kv_heads is 3; it must divide heads, which is 4; nearest accepted: 4");
 }

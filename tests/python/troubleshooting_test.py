@@ -73,7 +73,7 @@ PROVOKED = [
     python(k=Q.astype(np.float16)),
     python(k=K2, v=array(1, 9, 2, 64)),
     backward(k=array(1, 8, 3, 64), v=array(1, 8, 3, 64)),
-    c(head_dim=96),
+    c(head_dim=136),
     backward(q=K2, out=K2, dout=K2, k=K2, v=K2, lse=array(1, 8, 2, dtype=np.float32)),
     backward(sink=array(3, dtype=np.float32)),
     python(fa.attention_varlen, packed, packed, packed, CU.astype(np.int64), CU),

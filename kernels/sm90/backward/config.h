@@ -46,7 +46,7 @@ using shared::Dtype;
 using shared::Mask;
 
 struct Config {
-  int head_dim;  // 64
+  int head_dim;  // 64; 128 in kernels/sm90/backward_wide
   Dtype dtype;   // changes meaning
   Mask mask;     // changes meaning
   int ctas = 1;  // that share the dQ of a work item: 1, or a pair. Fewer bytes, and longer items
@@ -204,13 +204,14 @@ constexpr std::uint32_t shared_bytes(const Config& config) {
 
 // Everything a launch is told.
 struct Parameters {
-  // 16-bit loads: dims (d, row, head, batch, shift), box d x 64 rows (q, dout) or 128 (k, v), 128-byte
-  // swizzle. Rows end where the sequence ends: see at_row.
+  // 16-bit loads: dims (d, row, head, batch, shift), box 64 channels x 64 rows (q, dout) or 128 (k, v),
+  // 128-byte swizzle. Rows end where the sequence ends: see at_row.
   TensorMapBytes q, dout, k, v;
-  TensorMapBytes dk, dv;          // 16-bit stores, box d x 128 rows. Not used with wide gradients
+  // 16-bit stores, box 64 channels x 128 rows, or 64 at head dim 128. Not used with wide gradients.
+  TensorMapBytes dk, dv;
   common::View wide_dk, wide_dv;  // fp32 gradients, else no data
   const float* stats;             // [head][all tiles][kStatsFloats]
-  float* dq_accum;                // [head][all tiles][kDqFloats], zero before the launch
+  float* dq_accum;                // [head][all tiles][query rows x head dim], zero before the launch
   std::int32_t* next_ticket;      // zero before the launch
   // Deterministic mode, else null: additions so far to each query tile, zero before the launch; and how many
   // tiles of keys begin at different query tiles (turns.h).

@@ -14,6 +14,8 @@
 #include "kernels/shared/convert.cuh"
 #include "kernels/shared/group_turns.cuh"
 #include "kernels/shared/work_reader.cuh"
+#include "kernels/sm90/backward/reduce.cuh"
+#include "kernels/sm90/backward/store.cuh"
 #include "kernels/sm90/backward/work.cuh"
 #include "kernels/tile/ring.h"
 
@@ -36,12 +38,10 @@ struct Tickets {
 
   __device__ int first() const { return static_cast<int>(blockIdx.x) / config.ctas; }
   __device__ int next(int ticket) {
-    const int all = static_cast<int>(gridDim.x) / config.ctas;
     if constexpr (config.ctas == 1) {
-      // With a rotation key tiles of a block wait for each other, and no CTA may have two of them: it takes
-      // every gridDim.x-th ticket, which is at least a block further.
-      return p.rotation > 1 ? ticket + all : all + ptx::take_number(p.next_ticket);
+      return next_ticket(p, ticket);
     } else {
+      const int all = static_cast<int>(gridDim.x) / config.ctas;
       if (rank == 0) {
         ticket = all + ptx::take_number(p.next_ticket);
         ptx::wait_for_cluster(sm.of_peer.ticket_empty[at.slot], at.empty());
@@ -304,27 +304,6 @@ __device__ void stage_gradient(SharedMemory<config.ctas>& sm, const float (&grad
   if (thread.lane == 0) arrive(sm.ds_full[at.slot]);
 }
 
-// The same in fp32, straight to its tensor: of each key two channels at a time.
-__device__ inline void store_wide(const Parameters& p, const common::View& view, const float (&gradient)[32],
-                                  float scale, const ComputeThread& thread, const Work& work) {
-  const int key = work.key_row + thread.key(), d = thread.lane % 4 * 2;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    if (key + 8 * half >= work.sight.k.count) continue;
-    float* const row = static_cast<float*>(view.data) + work.batch * view.batch_stride +
-                       (work.sight.k.first + key + 8 * half) * view.row_stride +
-                       work.kv_head * view.head_stride;
-#pragma unroll
-    for (int block = 0; block < 8; ++block) {
-      if (8 * block >= p.head_dim) continue;
-      float2* const to = reinterpret_cast<float2*>(row + 8 * block + d);
-      const float* const x = &gradient[4 * block + 2 * half];
-      const float2 before = p.accumulate ? *to : float2{0, 0};
-      *to = {before.x + scale * x[0], before.y + scale * x[1]};
-    }
-  }
-}
-
 template <Config config>
 __device__ void compute(const Parameters& p, SharedMemory<config.ctas>& sm) {
   constexpr Stages kStages = stages_of(config.ctas);
@@ -374,8 +353,8 @@ __device__ void compute(const Parameters& p, SharedMemory<config.ctas>& sm) {
       if constexpr (config.mask == Mask::kWindow) compute_until(std::true_type(), end);
     }
     if (p.wide_dv.data) {
-      store_wide(p, p.wide_dv, item.dv, 1.0f, thread, work);
-      store_wide(p, p.wide_dk, item.dk, p.scale, thread, work);
+      store_wide(p, p.wide_dv, item.dv, 1.0f, thread.key(), work);
+      store_wide(p, p.wide_dk, item.dk, p.scale, thread.key(), work);
     } else {
       stage_gradient<config>(sm, item.dv, 1.0f, thread, ds_at);
       ds_at.advance();
@@ -530,47 +509,6 @@ __device__ void acknowledge(const Parameters& p, SharedMemory<2>& sm, int rank) 
       [](const auto&) {});
 }
 
-// --- reduce: one thread for each stage of the dq ring, so that as many additions are in flight
-
-// The thread adds every second tile from `first` on: of two threads each has its stage, of a pair each CTA
-// its turn.
-template <Config config>
-__device__ void reduce(const Parameters& p, SharedMemory<config.ctas>& sm, int dq_stage, int first) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  WorkReader<config.ctas> reader(sm);
-  std::uint32_t dq_parity = 0;
-  int next = first;  // of the work's tiles, head after head
-  for (;;) {
-    const Work& work = reader.next();
-    if (work.batch < 0) break;
-    if (lane == 0) {
-      const int tiles = work.tiles();
-      for (int i = 0; i < p.group; ++i, next -= tiles) {
-        const std::int64_t sequence = query_number(p, work, work.kv_head * p.group + i);
-#pragma unroll 1
-        for (; next < tiles; next += 2) {
-          FLASHBACK_MARK("add dQ");
-          const int along = work.first + next, t = along < work.end ? along : along - tiles;
-          float* const to = p.dq_accum + (sequence + t) * kDqFloats;
-          wait(sm.dq_full[dq_stage], dq_parity);
-          // Pairs are not deterministic.
-          std::int32_t* const additions =
-              config.ctas == 1 && p.dq_turns ? p.dq_turns + sequence + t : nullptr;
-          if (additions) shared::wait_turn(additions, turn_of<config.mask>(p, work, t));
-          ptx::add_bulk(to, sm.dq[dq_stage], sizeof(sm.dq[dq_stage]));
-          ptx::commit_bulk_group();
-          ptx::wait_bulk_read<0>();
-          arrive(sm.dq_empty[dq_stage]);
-          dq_parity ^= 1;
-          if (additions) shared::pass_turn(additions);
-        }
-      }
-    }
-    __syncwarp();
-  }
-  if (lane == 0) ptx::wait_bulk();
-}
-
 // --- the kernel
 
 template <int ctas>
@@ -623,7 +561,8 @@ __device__ void backward(const Parameters& p) {
       if (threadIdx.x == 0) load<config>(p, sm, rank);
     } else if (role == Role::kReduce) {
       const int stage = warp - kFirstReduceWarp;
-      reduce<config>(p, sm, stage, config.ctas == 1 ? stage : rank);
+      // Of two threads each has its stage, of a pair each CTA its turn.
+      reduce<config, 2>(p, sm, stage, config.ctas == 1 ? stage : rank);
     } else if constexpr (config.ctas == 2) {
       if (role == Role::kSend) send<config>(p, sm, rank);
       if (role == Role::kAcknowledge) acknowledge<config>(p, sm, rank);

@@ -22,6 +22,13 @@ __device__ int turn_of(const Parameters& p, const Work& work, int t) {
   return shared::turn_of(mask, tile, t, work.sight.lengths(p.sequences), kQueryRows, kKeyRows);
 }
 
+// Where CTAs work alone. With a rotation key tiles of a block wait for each other, and no CTA may have two of
+// them: it takes every gridDim.x-th ticket, which is at least a block further.
+__device__ inline int next_ticket(const Parameters& p, int ticket) {
+  const int all = static_cast<int>(gridDim.x);
+  return p.rotation > 1 ? ticket + all : all + ptx::take_number(p.next_ticket);
+}
+
 // By the place of the tile of keys among those of all sequences. Of a pair both CTAs find the same query
 // tiles, those that see any of the item's keys. Pairs have sequences that are all alike.
 template <Config config>
