@@ -47,8 +47,7 @@ TEST_F(Check, StrictNamesTheOrderOfIssueOfTheAliasedMap) {
 TEST_F(Check, HopperIsCleanAlsoWhenStrict) {
   for (const char* shape : {"--heads 4 --kv-heads 2 --seqlen-q 200 --seqlen-k 300",
                             "--heads 2 --kv-heads 1 --seqlen-q 200 --seqlen-k 300 --head-dim 128"}) {
-    const Outcome outcome =
-        run(std::string("check backward --arch sm90 --causal --strict ") + shape);
+    const Outcome outcome = run(std::string("check backward --arch sm90 --causal --strict ") + shape);
     EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
   }
 }
