@@ -471,7 +471,7 @@ TEST(KernelTable, NamesAreUniqueAndTheImagesHoldThem) {
       EXPECT_NE(cubin.find(entry->name), std::string_view::npos) << entry->name;
     }
   }
-  EXPECT_EQ(names.size(), 54u);
+  EXPECT_EQ(names.size(), 60u);
 }
 
 TEST(KernelTable, FindsTheRowOfEveryVariant) {
