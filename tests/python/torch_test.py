@@ -193,6 +193,16 @@ class FlashAttn(unittest.TestCase):
         self.assertTrue(torch.equal(flash_attn_varlen_func(*packed, cu, cu, 30, 30, causal=True),
                                     fa.attention_varlen(*packed, cu, cu, causal=True)))
 
+    def test_channels_are_filled_up(self):
+        q, k, v = inputs(dim=59)
+        zeros = torch.zeros(1, 40, 2, 5, dtype=q.dtype)
+        out = flash_attn_func(q, k, v, causal=True)
+        filled = fa.attention(*(torch.cat((t, zeros), -1) for t in (q, k, v)), causal=True, scale=59**-0.5)
+        self.assertTrue(torch.equal(out, filled[..., :59]))
+        for got, expected in zip(*(torch.autograd.grad(o[..., :59].sum(), (q, k, v)) for o in (out, filled))):
+            self.assertEqual(got.shape[-1], 59)
+            self.assertTrue(torch.equal(got, expected))
+
     def test_options_that_no_kernel_has(self):
         q, k, v = inputs()
         for sentence, option in {
