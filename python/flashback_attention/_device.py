@@ -18,7 +18,7 @@ def _open(key, function, *arguments):
             if device is None:
                 device = c_void_p()
                 function(*arguments, byref(device))
-                _opened[key] = device
+                device = _opened[key] = device.value
     return device
 
 

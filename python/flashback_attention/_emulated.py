@@ -5,7 +5,7 @@ import contextlib
 import math
 from ctypes import byref, c_void_p
 
-from . import _device, _library, _problem
+from . import _library
 
 _ITEM_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4, "int32": 4}
 
@@ -14,27 +14,23 @@ def _bytes(view):
     return math.prod(view.shape) * _ITEM_BYTES[view.dtype]
 
 
-def run(which, inputs, outputs, chosen):
-    """Runs pass `which`. `inputs` and `outputs` map names to Views of contiguous host memory."""
-    device = _device.emulator()
+def run(question, inputs, outputs):
+    """Asks `question` of Views of contiguous host memory: inputs, then outputs, in the order of the question's views."""
     with contextlib.ExitStack() as memory:
 
         def allocate(size):
             address = c_void_p()
             if size:
-                _library.allocate(device, size, byref(address))
-                memory.callback(_library.release, device, address)
-            return address.value
+                _library.allocate(question.device, size, byref(address))
+                memory.callback(_library.release, question.device, address)
+            return address.value or 0
 
-        placed = {name: view._replace(address=allocate(_bytes(view))) for name, view in {**inputs, **outputs}.items()}
-        arguments = _problem.arguments(which, placed, chosen)
-        arguments.workspace_bytes = _library.workspace_bytes(which, device, arguments)
-        arguments.workspace = allocate(arguments.workspace_bytes)
-        for name, view in inputs.items():
-            if _bytes(view):
-                _library.upload(device, placed[name].address, view.address, _bytes(view), None)
-        which.run(device, byref(arguments))
-        for name, view in outputs.items():
-            if _bytes(view):
-                _library.download(device, view.address, placed[name].address, _bytes(view), None)
-        _library.wait(device, None)
+        placed = [allocate(_bytes(view)) for view in (*inputs, *outputs)]
+        for view, address in zip(inputs, placed):
+            if address:
+                _library.upload(question.device, address, view.address, _bytes(view), None)
+        question.enqueue(placed, allocate(question.workspace_bytes), 0)
+        for view, address in zip(outputs, placed[len(inputs):]):
+            if address:
+                _library.download(question.device, view.address, address, _bytes(view), None)
+        _library.wait(question.device, None)

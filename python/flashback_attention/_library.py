@@ -88,7 +88,7 @@ release.argtypes, release.restype = [c_void_p, c_void_p], None
 
 
 class Pass(NamedTuple):
-    """One of the passes that the library runs: the struct it asks for, and its functions."""
+    """One of the passes that the library runs: the struct it asks for, and its functions, which take the address of one."""
 
     name: str
     Arguments: Any
@@ -98,8 +98,8 @@ class Pass(NamedTuple):
 
 def _pass(name, arguments):
     return Pass(name, arguments,
-                _function(f"flashback_{name}_workspace", c_void_p, POINTER(arguments), POINTER(c_size_t)),
-                _function(f"flashback_{name}", c_void_p, POINTER(arguments)))
+                _function(f"flashback_{name}_workspace", c_void_p, c_void_p, POINTER(c_size_t)),
+                _function(f"flashback_{name}", c_void_p, c_void_p))
 
 
 FORWARD = _pass("forward", ForwardArguments)

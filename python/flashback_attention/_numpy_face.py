@@ -2,9 +2,10 @@
 
 import numpy
 
-from . import _emulated, _library, _problem
+from . import _device, _emulated, _library, _problem
 from ._errors import InvalidArgument
 from ._problem import View
+from ._question import Question
 
 
 def _view(array):
@@ -26,8 +27,9 @@ def _given(sink, sequences, dlse=None, **needed):
 
 
 def _run(which, inputs, outputs, chosen):
-    _emulated.run(which, {name: _view(array) for name, array in inputs.items()},
-                  {name: _view(array) for name, array in outputs.items()}, chosen)
+    views = {name: _view(array) for name, array in {**inputs, **outputs}.items()}
+    question = Question(which, _device.emulator(), views, chosen)
+    _emulated.run(question, [views[name] for name in inputs], [views[name] for name in outputs])
     return tuple(outputs.values())
 
 

@@ -4,66 +4,127 @@ operator: shapes without data (fake kernels), gradients, and none of the second 
 On a GPU a pass is enqueued on torch's current stream, in memory of torch's allocator. Tensors on the CPU run on the
 emulator."""
 
-from ctypes import byref
+import functools
+from typing import NamedTuple, Tuple
 
 import torch
 
 from . import _device, _emulated, _library, _problem
 from ._errors import InvalidArgument, Unsupported
 from ._problem import Choices, View
+from ._question import Question
 
 _DTYPES = {torch.bfloat16: "bfloat16", torch.float16: "float16", torch.float32: "float32", torch.int32: "int32"}
 _VECTOR_BYTES = 16  # what kernels read and write at a time: addresses and strides of q, k, v and their like are multiples
-
-
-def _view(tensor):
-    return View(tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), _DTYPES.get(tensor.dtype, str(tensor.dtype)))
-
-
-def _readable(tensor):
-    """The tensor, or a copy of one whose channels do not lie side by side or whose rows start where no kernel reads."""
-    if tensor.dim() < 3 or tensor.dtype == torch.float32:
-        return tensor if tensor.numel() == 0 or tensor.stride(-1) == 1 else tensor.contiguous()
-    item = tensor.element_size()
-    if tensor.stride(-1) == 1 and tensor.data_ptr() % _VECTOR_BYTES == 0 and all(
-            stride * item % _VECTOR_BYTES == 0 for stride in tensor.stride()[:-1]):
-        return tensor
-    return tensor.clone(memory_format=torch.contiguous_format)
-
-
-def _given(names, tensors):
-    """Those of the tensors that are not None, by name, as kernels can read them."""
-    given = {}
-    device = tensors[0].device
-    for name, tensor in zip(names, tensors):
-        if tensor is None:
-            continue
-        if tensor.device != device:
-            raise InvalidArgument(f"{name} is on {tensor.device}; accepted: {device}, as {names[0]}")
-        given[name] = _readable(tensor) if device.type == "cuda" else tensor.contiguous()
-    return given
-
-
-def _run(which, inputs, outputs, chosen):
-    views = {name: _view(tensor) for name, tensor in outputs.items()}
-    if next(iter(inputs.values())).device.type == "cuda":
-        _run_on_gpu(which, {**{name: _view(tensor) for name, tensor in inputs.items()}, **views}, chosen, outputs)
-    else:
-        _emulated.run(which, {name: _view(tensor) for name, tensor in inputs.items()}, views, chosen)
-
-
-def _run_on_gpu(which, views, chosen, outputs):
-    where = next(iter(outputs.values())).device
-    device = _device.cuda(where.index)
-    arguments = _problem.arguments(which, views, chosen)
-    arguments.workspace_bytes = _library.workspace_bytes(which, device, arguments)
-    workspace = torch.empty(arguments.workspace_bytes, dtype=torch.uint8, device=where)
-    arguments.workspace = workspace.data_ptr()
-    arguments.stream = torch.cuda.current_stream(where).cuda_stream
-    which.run(device, byref(arguments))
-
-
 _SEQUENCES = "cu_seqlens_q", "cu_seqlens_k", "seqused_q", "seqused_k"
+_INPUTS = {"forward": ("q", "k", "v", "sink", *_SEQUENCES),
+           "backward": ("q", "k", "v", "out", "dout", "lse", "dlse", "sink", *_SEQUENCES)}
+
+
+class _Layout(NamedTuple):
+    """A tensor without its address."""
+
+    shape: Tuple[int, ...]
+    strides: Tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+
+    def view(self):
+        return View(0, tuple(self.shape), self.strides, _DTYPES.get(self.dtype, str(self.dtype)))
+
+    def in_vectors(self):
+        """Whether kernels read it in vectors: it has channels."""
+        return len(self.shape) > 2 and self.dtype != torch.float32
+
+    def readable(self):
+        """Whether channels lie side by side, and every row may start a vector."""
+        if 0 in self.shape:
+            return True
+        item = self.dtype.itemsize
+        return self.strides[-1] == 1 and (not self.in_vectors() or
+                                          all(stride * item % _VECTOR_BYTES == 0 for stride in self.strides[:-1]))
+
+
+def _layouts(tensors):
+    """What of tensors is in a _Layout, as the key that it is: a class would take as long again to make."""
+    return tuple([None if t is None else (t.shape, t.stride(), t.dtype, t.device) for t in tensors])
+
+
+def _views(tensors):
+    return [_Layout(*layout).view()._replace(address=tensor.data_ptr())
+            for layout, tensor in zip(_layouts(tensors), tensors)]
+
+
+def _packed(shape):
+    """The strides of a tensor without gaps."""
+    strides = [1]
+    for size in reversed(shape[1:]):
+        strides.insert(0, strides[0] * size)
+    return tuple(strides)
+
+
+def _output_shapes(which, inputs):
+    """Names, shapes and types of what a pass returns, from its inputs or their layouts."""
+    q, k, v, *others = inputs
+    if which == "forward":
+        *batch, rows, heads, _ = q.shape
+        return ("out", q.shape, q.dtype), ("lse", (*batch, heads, rows), torch.float32)
+    sink = others[4]
+    return (("dq", q.shape, q.dtype), ("dk", k.shape, k.dtype), ("dv", v.shape, v.dtype),
+            ("dsink", (0,) if sink is None else sink.shape, torch.float32))
+
+
+class _Call:
+    """What the layouts of a call decide: which tensors are copied first, what it returns, and the question itself."""
+
+    def __init__(self, which, device, layouts, chosen, differentiated):
+        layouts = [None if layout is None else _Layout(*layout) for layout in layouts]
+        given = {name: layout for name, layout in zip(_INPUTS[which.name], layouts) if layout is not None}
+        self.where = layouts[0].device
+        for name, layout in given.items():
+            if layout.device != self.where:
+                raise InvalidArgument(f"{name} is on {layout.device}; accepted: {self.where}, as q")
+        self.present = [i for i, layout in enumerate(layouts) if layout is not None]
+        self._gaps = [i for i in self.present if not layouts[i].readable()]
+        self._vectors = [i for i in self.present if layouts[i].in_vectors()]
+        views = {name: layout.view() for name, layout in given.items()}
+        _problem.check(views)
+        if differentiated:  # what the backward pass would refuse later is refused now
+            Question(_library.BACKWARD, device, views, chosen)
+        self.outputs = _output_shapes(which.name, layouts)
+        for name, shape, dtype in self.outputs:
+            if name != "dsink" or "sink" in given:  # without one, the question ends before what is returned does
+                views[name] = _Layout(shape, _packed(shape), dtype, self.where).view()
+        self.question = Question(which, device, views, chosen)
+
+    def copied(self, inputs):
+        """Those of the inputs that kernels cannot read where they lie."""
+        return self._gaps + [i for i in self._vectors if inputs[i].data_ptr() % _VECTOR_BYTES]
+
+
+_call = functools.lru_cache(maxsize=1024)(_Call)  # two calls with the same layouts differ in addresses alone
+
+
+def _run(which, inputs, chosen, differentiated=False):
+    on_gpu = inputs[0].is_cuda
+    device = _device.cuda(inputs[0].get_device()) if on_gpu else _device.emulator()
+    call = _call(which, device, _layouts(inputs), chosen, differentiated)
+    copied = call.copied(inputs) if on_gpu else call.present
+    if copied:
+        inputs = [tensor.clone(memory_format=torch.contiguous_format) if i in copied else tensor
+                  for i, tensor in enumerate(inputs)]
+        call = _call(which, device, _layouts(inputs), chosen, differentiated)
+    outputs = [torch.empty(shape, dtype=dtype, device=call.where) for _, shape, dtype in call.outputs]
+    inputs = [inputs[i] for i in call.present]
+    if on_gpu:
+        workspace = torch.empty(call.question.workspace_bytes, dtype=torch.uint8, device=call.where)
+        call.question.enqueue([tensor.data_ptr() for tensor in inputs + outputs], workspace.data_ptr(),
+                              torch._C._cuda_getCurrentRawStream(call.where.index))
+    else:
+        _emulated.run(call.question, _views(inputs), _views(outputs))
+    return tuple(outputs)
+
+
 _SEQUENCES_SCHEMA = ", ".join(f"Tensor? {name}" for name in _SEQUENCES)
 _CHOICES_SCHEMA = "float? scale, bool causal, int left, int right, bool deterministic"
 torch.library.define(
@@ -77,60 +138,31 @@ torch.library.define(
     tags=(torch.Tag.pt2_compliant_tag,))
 
 
-def _forward_outputs(q):
-    rows, heads = q.shape[-3:-1]
-    return q.new_empty(q.shape), q.new_empty((*q.shape[:-3], heads, rows), dtype=torch.float32)
+def _chosen(scale, causal, left, right, deterministic):
+    return Choices(scale, causal, left, right, deterministic or torch.are_deterministic_algorithms_enabled())
 
 
-def _backward_outputs(q, k, v, sink):
-    return (q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape),
-            q.new_empty((0,) if sink is None else sink.shape, dtype=torch.float32))
+def _forward(*arguments):
+    inputs, choices, differentiated = arguments[:8], arguments[8:13], arguments[13]
+    return _run(_library.FORWARD, inputs, _chosen(*choices), differentiated)
 
 
-@torch.library.impl("flashback_attention::forward", ("cpu", "cuda"))
-def _forward(q, k, v, sink, cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k, scale, causal, left, right, deterministic,
-             differentiated):
-    inputs = _given(("q", "k", "v", "sink", *_SEQUENCES), (q, k, v, sink, cu_seqlens_q, cu_seqlens_k, seqused_q,
-                                                           seqused_k))
-    chosen = Choices(scale, causal, left, right)
-    views = {name: _view(tensor) for name, tensor in inputs.items()}
-    _problem.check(views)
-    if differentiated:  # what the backward pass would refuse later is refused now
-        device = _device.cuda(q.device.index) if q.device.type == "cuda" else _device.emulator()
-        _library.workspace_bytes(_library.BACKWARD, device,
-                                 _problem.arguments(_library.BACKWARD, views,
-                                                    chosen._replace(deterministic=_deterministic(deterministic))))
-    out, lse = _forward_outputs(q)
-    _run(_library.FORWARD, inputs, {"out": out, "lse": lse}, chosen)
-    return out, lse
+def _backward(*arguments):
+    return _run(_library.BACKWARD, arguments[:12], _chosen(*arguments[12:]))
 
 
-@torch.library.impl("flashback_attention::backward", ("cpu", "cuda"))
-def _backward(q, k, v, out, dout, lse, dlse, sink, cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k, scale, causal, left,
-              right, deterministic):
-    inputs = _given(("q", "k", "v", "out", "dout", "lse", "dlse", "sink", *_SEQUENCES),
-                    (q, k, v, out, dout, lse, dlse, sink, cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k))
-    _problem.check({name: _view(tensor) for name, tensor in inputs.items()})
-    gradients = _backward_outputs(q, k, v, sink)
-    outputs = dict(zip(("dq", "dk", "dv", "dsink"), gradients))
-    if sink is None:
-        del outputs["dsink"]
-    _run(_library.BACKWARD, inputs, outputs, Choices(scale, causal, left, right, _deterministic(deterministic)))
-    return gradients
-
-
-def _deterministic(asked):
-    return asked or torch.are_deterministic_algorithms_enabled()
+torch.library.impl("flashback_attention::forward", ("cpu", "cuda"), _forward)
+torch.library.impl("flashback_attention::backward", ("cpu", "cuda"), _backward)
 
 
 @torch.library.register_fake("flashback_attention::forward")
-def _(q, k, v, sink, *others):
-    return _forward_outputs(q)
+def _(*arguments):
+    return tuple(arguments[0].new_empty(shape, dtype=dtype) for _, shape, dtype in _output_shapes("forward", arguments))
 
 
 @torch.library.register_fake("flashback_attention::backward")
-def _(q, k, v, out, dout, lse, dlse, sink, *others):
-    return _backward_outputs(q, k, v, sink)
+def _(*arguments):
+    return tuple(arguments[0].new_empty(shape, dtype=dtype) for _, shape, dtype in _output_shapes("backward", arguments))
 
 
 def _keep(ctx, inputs, output):
@@ -144,7 +176,10 @@ def _gradients(ctx, dout, dlse):
     q, k, v, out, lse, sink, *sequences = ctx.saved_tensors
     if dout is None:
         dout = torch.zeros_like(out)
-    dq, dk, dv, dsink = torch.ops.flashback_attention.backward(q, k, v, out, dout, lse, dlse, sink, *sequences, *ctx.choices)
+    inputs = q, k, v, out, dout, lse, dlse, sink, *sequences
+    straight = not torch.is_grad_enabled() and _straight(inputs)
+    backward = _backward if straight else torch.ops.flashback_attention.backward.default
+    dq, dk, dv, dsink = backward(*inputs, *ctx.choices)
     return (dq, dk, dv, None if sink is None else dsink, *[None] * 10)
 
 
@@ -157,15 +192,46 @@ torch.library.register_autograd("flashback_attention::forward", _gradients, setu
 torch.library.register_autograd("flashback_attention::backward", _no_second_order)
 
 
-def forward(q, k, v, sink, sequences, chosen):
-    """(out, lse), differentiable in q, k, v and sink, also through lse. A sink of 16 bits is widened."""
-    tensors = {"q": q, "k": k, "v": v, "sink": sink, **dict(zip(_SEQUENCES, sequences))}
-    for name, tensor in tensors.items():
+class _Differentiated(torch.autograd.Function):
+    """The operator with its gradients, without torch's dispatch."""
+
+    @staticmethod
+    def forward(ctx, *arguments):
+        output = _forward(*arguments)
+        _keep(ctx, arguments, output)
+        return output
+
+    backward = staticmethod(_gradients)
+
+
+_PLAIN = {torch.Tensor, torch.nn.Parameter, type(None)}
+
+
+def _straight(tensors):
+    """Whether a call may go to the kernels without torch's dispatch, which costs the host several times what the kernels'
+    launches do: nobody watches operators (a compiler, a tracer, a mode, a transform), and tensors are what they seem."""
+    return not (torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() or
+                torch._C._are_functorch_transforms_active() or torch._C._get_tracing_state() or
+                torch.overrides.has_torch_function(tensors)) and (
+                    tensors[0].is_cuda or tensors[0].is_cpu) and all(map(_PLAIN.__contains__, map(type, tensors)))
+
+
+def _check_types(tensors):
+    for name, tensor in zip(_INPUTS["forward"], tensors):
         if not isinstance(tensor, torch.Tensor) and (tensor is not None or name in "qkv"):
             kinds = "a NumPy array or a tensor of torch" if name == "q" else "a tensor of torch, as q"
             raise InvalidArgument(f"{name} is a {type(tensor).__name__}; accepted: {kinds}")
+
+
+def forward(q, k, v, sink, sequences, chosen):
+    """(out, lse), differentiable in q, k, v and sink, also through lse. A sink of 16 bits is widened."""
+    _check_types((q, k, v, sink, *sequences))
     if sink is not None:
         sink = sink.float()
     differentiated = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad or
                                                   (sink is not None and sink.requires_grad))
-    return torch.ops.flashback_attention.forward(q, k, v, sink, *sequences, *chosen, differentiated)
+    inputs = q, k, v, sink, *sequences
+    operator = torch.ops.flashback_attention.forward.default
+    if _straight(inputs):
+        operator = _Differentiated.apply if differentiated else _forward
+    return operator(*inputs, *chosen, differentiated)
