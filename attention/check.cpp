@@ -456,6 +456,7 @@ Status check_shape(const Problem& problem, Arch arch) {
   if (s.ok()) s = count("seqlen_k", shape.seqlen_k);
   if (s.ok()) s = bound("window.left", problem.mask.left);
   if (s.ok()) s = bound("window.right", problem.mask.right);
+  if (s.ok()) s = grid("heads", shape.heads);  // first, for the next looks for divisors among so many
   if (s.ok()) s = key_heads(shape.heads, shape.kv_heads);
   if (s.ok() && !std::isfinite(problem.scale)) {
     s = invalid(fmt::format(
@@ -468,7 +469,6 @@ Status check_shape(const Problem& problem, Arch arch) {
   if (s.ok()) s = compiled(problem, arch, &kernel);
   if (s.ok()) s = features(problem, *kernel);
   if (s.ok() && arch == Arch::kSm90) s = tickets(problem, *kernel);
-  if (s.ok()) s = grid("heads", shape.heads);
   if (s.ok()) s = grid_tiles("seqlen_q", shape.seqlen_q, problem.q_sequences, kernel->tile_q, problem);
   if (s.ok()) s = grid_tiles("seqlen_k", shape.seqlen_k, problem.k_sequences, kernel->tile_k, problem);
   if (s.ok()) s = workspace_size(problem);

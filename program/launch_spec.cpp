@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "program/failure.h"
 
@@ -42,19 +44,19 @@ class Section {
     if (!at(key).is_string()) refuse(fmt::format("{} is {}; it must be a text", where(key), at(key).dump()));
     return at(key).get<std::string>();
   }
-  std::vector<std::uint64_t> wholes(const char* key, std::size_t least, std::size_t most) const {
+  std::vector<std::uint64_t> wholes(const char* key, std::size_t least, std::size_t most,
+                                    std::uint64_t largest) const {
     const Json& list = at(key);
     if (!list.is_array() || list.size() < least || list.size() > most) {
       refuse(fmt::format("{} is {}; it must be a list of {} to {} whole numbers", where(key), list.dump(),
                          least, most));
     }
     std::vector<std::uint64_t> numbers;
-    for (const Json& item : list)
-      numbers.push_back(whole_of(item, "an item of " + where(key), std::uint64_t{1} << 40));
+    for (const Json& item : list) numbers.push_back(whole_of(item, "an item of " + where(key), largest));
     return numbers;
   }
   Dim3 extents(const char* key) const {
-    const std::vector<std::uint64_t> n = wholes(key, 1, 3);
+    const std::vector<std::uint64_t> n = wholes(key, 1, 3, std::numeric_limits<std::int32_t>::max());
     const auto at = [&](std::size_t i) { return i < n.size() ? static_cast<std::uint32_t>(n[i]) : 1u; };
     return {at(0), at(1), at(2)};
   }
@@ -71,6 +73,8 @@ class Section {
   const std::string place_;
 };
 
+constexpr std::uint64_t kMostElements = std::uint64_t{1} << 40;  // of a dimension, or bytes of a stride
+
 template <class Value>
 std::vector<std::byte> bytes_of(Value value) {
   std::vector<std::byte> bytes(sizeof value);
@@ -78,15 +82,30 @@ std::vector<std::byte> bytes_of(Value value) {
   return bytes;
 }
 
+template <class Whole>
+std::vector<std::byte> whole_bytes(const Section& section) {
+  using Limits = std::numeric_limits<Whole>;
+  const Json& value = section.at("value");
+  const bool fits =
+      value.is_number_unsigned()
+          ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(Limits::max())
+          : value.is_number_integer() && std::cmp_greater_equal(value.get<std::int64_t>(), Limits::min());
+  if (!fits) {
+    refuse(fmt::format("{} is {}; it must be a whole number from {} to {}", section.where("value"),
+                       value.dump(), Limits::min(), Limits::max()));
+  }
+  return bytes_of(value.get<Whole>());
+}
+
 std::vector<std::byte> scalar_of(const Section& section) {
   const std::string type = section.text("scalar");
   const Json& value = section.at("value");
   if (!value.is_number())
     refuse(fmt::format("{} is {}; it must be a number", section.where("value"), value.dump()));
-  if (type == "u32") return bytes_of(static_cast<std::uint32_t>(value.get<std::int64_t>()));
-  if (type == "s32") return bytes_of(static_cast<std::int32_t>(value.get<std::int64_t>()));
-  if (type == "u64") return bytes_of(value.get<std::uint64_t>());
-  if (type == "s64") return bytes_of(value.get<std::int64_t>());
+  if (type == "u32") return whole_bytes<std::uint32_t>(section);
+  if (type == "s32") return whole_bytes<std::int32_t>(section);
+  if (type == "u64") return whole_bytes<std::uint64_t>(section);
+  if (type == "s64") return whole_bytes<std::int64_t>(section);
   if (type == "f32") return bytes_of(value.get<float>());
   if (type == "f64") return bytes_of(value.get<double>());
   refuse(
@@ -125,9 +144,11 @@ Choice choice_of(const Section& section, const char* key,
 
 TensorMapRequest map_of(const Section& section) {
   TensorMapRequest map;
-  const std::vector<std::uint64_t> dims = section.wholes("dims", 1, 5),
-                                   box = section.wholes("box", dims.size(), dims.size());
-  const std::vector<std::uint64_t> strides = section.wholes("strides", dims.size() - 1, dims.size() - 1);
+  const std::vector<std::uint64_t> dims = section.wholes("dims", 1, 5, kMostElements),
+                                   box = section.wholes("box", dims.size(), dims.size(),
+                                                        std::numeric_limits<std::uint32_t>::max());
+  const std::vector<std::uint64_t> strides =
+      section.wholes("strides", dims.size() - 1, dims.size() - 1, kMostElements);
   map.rank = static_cast<int>(dims.size());
   std::copy(dims.begin(), dims.end(), map.dims);
   std::copy(strides.begin(), strides.end(), map.strides);

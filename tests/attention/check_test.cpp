@@ -84,6 +84,12 @@ const Refusal kShapes[] = {
      "head_dim is 20; no backward kernel for sm100 takes it yet; accepted: multiples of 8 up to 128"},
     {"heads_grid", Code::kUnsupported, [](Problem& p) { p.shape.heads = p.shape.kv_heads = 70000; },
      "heads is 70000; a launch takes at most 65535; nearest accepted: 65535 (split the call)"},
+    {"more_heads_than_can_be_tried", Code::kUnsupported,
+     [](Problem& p) {
+       p.shape.heads = std::numeric_limits<std::int64_t>::max();
+       p.shape.kv_heads = 2;
+     },
+     "heads is 9223372036854775807; a launch takes at most 65535; nearest accepted: 65535 (split the call)"},
     {"tiles_grid", Code::kUnsupported,
      [](Problem& p) {
        p.shape.batch = 1 << 20;

@@ -1,6 +1,6 @@
-// Any bytes for the arguments of a pass on the emulator: refused in a sentence, or run. Where the lowest bit of `size` is
-// set, lengths are made small and addresses moved into memory of the device, so that kernels run: there a fault is an
-// answer too, for strides may lead anywhere.
+// Any bytes for the arguments of a pass on the emulator: refused in a sentence, or run. Where the lowest bit
+// of `size` is set, lengths are made small and addresses moved into memory of the device, so that kernels
+// run: there a fault is an answer too, for strides may lead anywhere.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -60,7 +60,8 @@ struct Backward {
 // A null address stays one; any other is moved to a multiple of 16 bytes (most of the time) in `memory`.
 template <class Pointer>
 void move(Pointer*& pointer, char* memory, std::uintptr_t bytes) {
-  if (pointer) pointer = reinterpret_cast<Pointer*>(memory + reinterpret_cast<std::uintptr_t>(pointer) % bytes);
+  if (pointer)
+    pointer = reinterpret_cast<Pointer*>(memory + reinterpret_cast<std::uintptr_t>(pointer) % bytes);
 }
 
 template <class Pass>

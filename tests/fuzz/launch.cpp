@@ -1,4 +1,5 @@
-// Any SPEC of `flashback check --ptx KERNEL --launch SPEC`: refused in a sentence, or launched on the emulator.
+// Any SPEC of `flashback check --ptx KERNEL --launch SPEC`: refused in a sentence, or launched on the
+// emulator.
 #include <cstdlib>
 #include <new>
 

@@ -89,6 +89,13 @@ TEST_F(Check, ALaunchSpecThatIsWrongIsRefusedByItsKey) {
       "strides, box, swizzle, dtype");
   expect_refused(ptx + launch_with("{}"),
                  "params[0] must have one of the keys \"scalar\", \"buffer\" and \"tensor_map\"");
+  expect_refused(ptx + launch_with(R"({"scalar": "u32", "value": 4294967296})"),
+                 "\"value\" of params[0] is 4294967296; it must be a whole number from 0 to 4294967295");
+  expect_refused(ptx + launch_with(R"({"scalar": "s32", "value": 2.5})"),
+                 "\"value\" of params[0] is 2.5; it must be a whole number from -2147483648 to 2147483647");
+  expect_refused(
+      ptx + write("launch.json", R"({"entry": "scale", "grid": [4294967297], "block": [1], "params": []})"),
+      "an item of \"grid\" of launch.json is 4294967297; it must be a whole number from 0 to 2147483647");
   expect_refused(ptx + write("launch.json", R"({"entry": "scale", "grid": [2], "params": []})"),
                  "launch.json has no key \"block\"");
   expect_refused("check --ptx " + example("scale.ptx"),
