@@ -57,7 +57,7 @@ class Peer final : public Contender {
                   .v = argument(t.v),
                   .out = argument(t.out),
                   .dout = argument(t.dout),
-                  .lse = std::bit_cast<const float*>(t.lse.data),
+                  .lse = std::bit_cast<float*>(t.lse.data),
                   .dq = argument(t.dq),
                   .dk = argument(t.dk),
                   .dv = argument(t.dv),

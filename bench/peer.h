@@ -1,5 +1,6 @@
-/* What `flashback bench --suite backward --peer FILE.so` needs of another implementation: a shared library
- * that exports one function. Compiles as C99 and C++.
+/* What `flashback bench --suite backward --peer FILE.so` and `bench/peers.py --peer FILE.so` need of another
+ * implementation: a shared library that exports a function for each pass that it offers. Compiles as C99 and
+ * C++.
  */
 #ifndef FLASHBACK_BENCH_PEER_H
 #define FLASHBACK_BENCH_PEER_H
@@ -28,19 +29,21 @@ typedef struct flashback_peer_arguments {
    * and keys, and not by their length, which is the most that a sequence has. */
   const int32_t* cu_seqlens;
   float scale;
-  flashback_peer_tensor q, k, v, out, dout; /* read */
-  /* read: fp32 natural logarithms of the sum of exp(scale * q.k), packed (batch, head, row); with cu_seqlens
-   * (head, row of all sequences) */
-  const float* lse;
+  /* Read; out is written by a forward pass. Pointers that a pass has no use for are null. */
+  flashback_peer_tensor q, k, v, out, dout;
+  /* Read; written by a forward pass: fp32 natural logarithms of the sum of exp(scale * q.k), packed (batch,
+   * head, row); with cu_seqlens (head, row of all sequences). */
+  float* lse;
   flashback_peer_tensor dq, dk, dv; /* written whole */
   int device;                       /* the CUDA device that all of this is on */
   void* stream;                     /* a CUstream of its primary context, which the CUDA runtime uses too */
 } flashback_peer_arguments;
 
-/* Enqueues the backward pass on the stream: everything that belongs to it, and nothing else, for the time
- * between two events around the call is what counts. Returns null, or a sentence that says what is wrong.
+/* Enqueues the pass on the stream: everything that belongs to it, and nothing else, for the time between two
+ * events around the call is what counts. Returns null, or a sentence that says what is wrong.
  * Memory that it needs besides is its own: it is allocated in the first call of a shape, which is not timed,
  * and kept. */
+const char* flashback_peer_forward(const flashback_peer_arguments* arguments);
 const char* flashback_peer_backward(const flashback_peer_arguments* arguments);
 
 #ifdef __cplusplus

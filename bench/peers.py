@@ -2,17 +2,20 @@
 """Ours beside FlashAttention-2 and cuDNN through torch, under the protocols of `flashback bench --suite backward` and
 in its JSON.
 
-  peers.py [forward|backward] [--cells causal,gqa,1k] [--protocol short|sustained|both] > peers.json
+  peers.py [forward|backward] [--peer fa3.so] [--cells causal,gqa,1k] [--protocol short|sustained|both] > peers.json
 
 Needs torch with CUDA and the package flashback_attention. What is timed is the forward pass, or the backward pass as
 autograd calls it, by events around it; inputs are N(0, 1), out and lse of a backward pass the function's own. cuDNN
-takes part where scaled_dot_product_attention offers it: dense and causal, padded, default order."""
+takes part where scaled_dot_product_attention offers it: dense and causal, padded, default order. A --peer is a shared
+library with a function of bench/peer.h."""
 
 import argparse
+import ctypes
 import datetime
 import itertools
 import json
 import math
+import os
 import statistics
 import subprocess
 import sys
@@ -92,14 +95,35 @@ def take_times(protocol, contenders, once, wait, now=time.perf_counter, sleep=ti
     return rounds
 
 
+class PeerTensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p)] + [(name, ctypes.c_int64) for name in
+                                              ("batch_stride", "row_stride", "head_stride")]
+
+    @classmethod
+    def of(cls, tensor):
+        *batch, row, head, _ = tensor.stride()
+        return cls(tensor.data_ptr(), batch[0] if batch else 0, row, head)
+
+
+class PeerArguments(ctypes.Structure):
+    """flashback_peer_arguments of bench/peer.h."""
+    _fields_ = ([(name, ctypes.c_int64) for name in ("batch", "heads", "kv_heads", "seqlen_q", "seqlen_k", "head_dim")]
+                + [("fp16", ctypes.c_int), ("window_left", ctypes.c_int64), ("window_right", ctypes.c_int64),
+                   ("deterministic", ctypes.c_int), ("cu_seqlens", ctypes.c_void_p), ("scale", ctypes.c_float)]
+                + [(name, PeerTensor) for name in ("q", "k", "v", "out", "dout")] + [("lse", ctypes.c_void_p)]
+                + [(name, PeerTensor) for name in ("dq", "dk", "dv")]
+                + [("device", ctypes.c_int), ("stream", ctypes.c_void_p)])
+
+
 class Torch:
-    def __init__(self):
+    def __init__(self, peers=()):
         import flashback_attention
         import torch
         self.torch = torch
         self.flashback = flashback_attention
         self.flush = torch.empty(512 << 20, dtype=torch.uint8, device="cuda")
         self.flushes = 1
+        self.peers = {os.path.splitext(os.path.basename(file))[0]: ctypes.CDLL(os.path.abspath(file)) for file in peers}
         self.events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
 
     def contenders(self, cell):
@@ -116,17 +140,24 @@ class Torch:
         q, k, v = (normal(cell[heads]) for heads in ("heads", "kv_heads", "kv_heads"))
         dout = normal(cell["heads"])
         of = {"flashback": self.ours, "flash_attention_2": self.flash_attention_2, "cudnn": self.cudnn}
-        return {name: of[name](cell, q, k, v, dout) for name in names}
+        passes = {name: of[name](cell, q, k, v, dout) for name in names}
+        for name, library in self.peers.items():
+            passes[name] = self.peer(library, cell, q, k, v, dout)
+        return passes
 
     def boundaries(self, cell):
         return self.torch.arange(0, TOKENS + 1, cell["seqlen"], dtype=self.torch.int32, device="cuda")
 
-    def ours(self, cell, q, k, v, dout):
+    def attention(self, cell):
+        """Ours, of q, k and v."""
         choices = {"causal": cell["mask"] == "causal", "deterministic": cell["deterministic"],
                    "window": (WINDOW, 0) if cell["mask"] == "window" else (-1, -1)}
         sequences = [self.boundaries(cell)] * 2 if cell["packed"] else []
         function = self.flashback.attention_varlen if cell["packed"] else self.flashback.attention
-        return self.passes(lambda *inputs: function(*inputs, *sequences, **choices), (q, k, v), dout)
+        return lambda *inputs, **more: function(*inputs, *sequences, **choices, **more)
+
+    def ours(self, cell, q, k, v, dout):
+        return self.passes(self.attention(cell), (q, k, v), dout)
 
     def passes(self, function, tensors, dout):
         inputs = [tensor.detach().requires_grad_() for tensor in tensors]
@@ -161,6 +192,29 @@ class Torch:
                     *(tensor.transpose(1, 2) for tensor in inputs), is_causal=cell["mask"] == "causal",
                     enable_gqa=cell["kv_heads"] != cell["heads"]).transpose(1, 2)
         return self.passes(function, (q, k, v), dout)
+
+    def peer(self, library, cell, q, k, v, dout):
+        """Of a library after bench/peer.h; it begins with our out and lse."""
+        torch, window = self.torch, {"dense": (-1, -1), "causal": (-1, 0), "window": (WINDOW, 0)}[cell["mask"]]
+        boundaries = self.boundaries(cell) if cell["packed"] else None
+        out, lse = self.attention(cell)(q, k, v, return_lse=True)
+        gradients = [torch.empty_like(tensor) for tensor in (q, k, v)]
+        arguments = PeerArguments(
+            *(cell[key] for key in ("batch", "heads", "kv_heads", "seqlen", "seqlen", "head_dim")),
+            cell["dtype"] == "fp16", *window, cell["deterministic"],
+            boundaries.data_ptr() if cell["packed"] else None, cell["head_dim"] ** -0.5,
+            *(PeerTensor.of(tensor) for tensor in (q, k, v, out, dout)), lse.data_ptr(),
+            *(PeerTensor.of(tensor) for tensor in gradients), torch.cuda.current_device(),
+            torch.cuda.current_stream().cuda_stream)
+        arguments.memory = (boundaries, lse, q, k, v, dout)  # lives as long as its addresses
+        def enqueue(which, written):
+            function = getattr(library, f"flashback_peer_{which}")
+            function.restype = ctypes.c_char_p
+            sentence = function(ctypes.byref(arguments))
+            if sentence:
+                sys.exit(f"peer: {sentence.decode()}")
+            return written
+        return lambda: enqueue("forward", (out,)), lambda: enqueue("backward", gradients)
 
     def cover(self, contenders):
         """Writes as often between timed calls as keeps the GPU busy while the host enqueues the slowest of them."""
@@ -224,6 +278,7 @@ def output_of(*command):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("direction", nargs="?", default="backward", choices=["forward", "backward"])
+    parser.add_argument("--peer", action="append", default=[], metavar="FILE", help="a library after bench/peer.h")
     parser.add_argument("--cells", default="", help="words as for `flashback bench` [the 24]")
     parser.add_argument("--protocol", default="both", choices=["short", "sustained", "both"])
     arguments = parser.parse_args()
@@ -231,7 +286,7 @@ def main():
     if arguments.direction == "forward":  # two products instead of five
         cells = [{**cell, "gflop": 0.4 * cell["gflop"]} for cell in cells]
     protocols = [p for p in PROTOCOLS if arguments.protocol in (p["name"], "both")]
-    gpu = Torch()
+    gpu = Torch(arguments.peer)
     report = {"suite": arguments.direction, "card": gpu.torch.cuda.get_device_name(),
               "driver": output_of("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
               "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -4,6 +4,7 @@ import contextlib
 import io
 import math
 import os
+import re
 import sys
 import unittest
 import unittest.mock
@@ -131,6 +132,17 @@ class Peers(unittest.TestCase):
         right = peers.measure(Gpu(1.0), cell, [protocol], "forward")["contenders"]
         # 1e9 operations in a thousandth of a second are 1e12 in one.
         self.assertEqual(right[1]["timings"][0]["tflops"], cell["gflop"] / 2)
+
+    def test_arguments_are_those_of_the_header(self):
+        with open(os.path.join(os.path.dirname(__file__), "../../bench/peer.h")) as header:
+            code = re.sub(r"/\*.*?\*/", "", header.read(), flags=re.S)
+        body = re.search(r"struct flashback_peer_arguments \{(.*?)\n\}", code, re.S).group(1)
+        types = {"int64_t": peers.ctypes.c_int64, "int": peers.ctypes.c_int, "float": peers.ctypes.c_float,
+                 "flashback_peer_tensor": peers.PeerTensor}
+        fields = [(name.strip(), peers.ctypes.c_void_p if pointer else types[of])
+                  for of, pointer, names in re.findall(r"(?:const )?(\w+)(\*?) ([\w, ]+);", body)
+                  for name in names.split(",")]
+        self.assertEqual(fields, peers.PeerArguments._fields_)
 
     def test_cells(self):
         self.assertEqual(len(peers.chosen("")), 24)
