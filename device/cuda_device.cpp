@@ -64,9 +64,15 @@ cuda::MapDataType data_type(ElementType type) {
     case ElementType::kF16:
       return cuda::kMapFloat16;
     case ElementType::kF32:
+      return cuda::kMapFloat32;
+    case ElementType::kF32Ftz:
+      return cuda::kMapFloat32Ftz;
+    case ElementType::kTf32:
+      return cuda::kMapTfloat32;
+    case ElementType::kTf32Ftz:
       break;
   }
-  return cuda::kMapFloat32;
+  return cuda::kMapTfloat32Ftz;
 }
 
 cuda::MapSwizzle swizzle_of(Swizzle swizzle) {

@@ -24,7 +24,14 @@ enum DeviceAttribute : int { kMultiprocessorCount = 16, kCapabilityMajor = 75, k
 enum FunctionAttribute : int { kMaxDynamicSharedBytes = 8 };
 enum CaptureMode : int { kCaptureRelaxed = 2 };
 
-enum MapDataType : int { kMapFloat16 = 6, kMapFloat32 = 7, kMapBfloat16 = 9 };
+enum MapDataType : int {
+  kMapFloat16 = 6,
+  kMapFloat32 = 7,
+  kMapBfloat16 = 9,
+  kMapFloat32Ftz = 10,
+  kMapTfloat32 = 11,
+  kMapTfloat32Ftz = 12
+};
 enum MapInterleave : int { kMapNoInterleave = 0 };
 enum MapSwizzle : int { kMapNoSwizzle = 0, kMapSwizzle32 = 1, kMapSwizzle64 = 2, kMapSwizzle128 = 3 };
 enum MapPromotion : int { kMapPromote128 = 2 };

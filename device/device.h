@@ -40,7 +40,9 @@ struct KernelImage {
   std::span<const std::byte> cubin;
 };
 
-enum class ElementType { kBf16, kF16, kF32 };
+// kTf32, kTf32Ftz: words of fp32 that a load rounds to tf32. The types that are to flush subnormals do not
+// (docs/emulator/h200.md).
+enum class ElementType { kBf16, kF16, kF32, kF32Ftz, kTf32, kTf32Ftz };
 enum class Swizzle { kNone, k32, k64, k128 };
 
 // A tiled tensor map of up to five dimensions, fastest first. `strides[i]` is the distance in bytes between

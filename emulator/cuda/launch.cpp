@@ -49,6 +49,14 @@ void check(const LaunchRequest& request, Dim3 cluster) {
                     "MaxDynamicSharedMemorySize raises it)",
                     function.name(), request.shared_bytes, shared_limit));
   }
+  if (program.explicit_cluster && !program.requires_cluster() && request.cluster.x == 0) {
+    refuse(
+        Error::kInvalidClusterSize,
+        fmt::format(
+            "the launch of {} names no cluster; the kernel is compiled with .explicitcluster, for launches "
+            "that do",
+            function.name()));
+  }
   const std::uint64_t ctas = volume(cluster);
   require(ctas != 0 && ctas <= static_cast<std::uint64_t>(largest_cluster(&function)) &&
               grid.x % cluster.x == 0 && grid.y % cluster.y == 0 && grid.z % cluster.z == 0,

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 
+#include "emulator/cuda/caller.h"
 #include "emulator/cuda/error.h"
 
 namespace flashback::emulator::cuda {
@@ -26,8 +27,10 @@ class Failures {
   void add(const std::string& sentence) {
     const std::lock_guard lock(mutex_);
     if (!written_.insert(sentence).second) return;
-    if (first_.empty()) first_ = sentence;
-    write(sentence);
+    const std::string place = place_of_caller();
+    const std::string placed = place.empty() ? sentence : fmt::format("{} (called at {})", sentence, place);
+    if (first_.empty()) first_ = placed;
+    write(placed);
   }
 
  private:

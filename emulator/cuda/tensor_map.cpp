@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "emulator/cuda/error.h"
+#include "emulator/cuda/process.h"
 #include "emulator/machine/units/tensor_map.h"
 
 namespace flashback::emulator::cuda {
@@ -12,7 +13,7 @@ namespace {
 
 MapType element_type(CUtensorMapDataType type) {
   require(type >= 0 && type <= CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B);
-  if (type > CU_TENSOR_MAP_DATA_TYPE_BFLOAT16) {  // those that change elements on their way
+  if (type > CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ) {  // those of elements narrower than a byte
     refuse(Error::kNotSupported, fmt::format("a tensor map of data type {} is not provided", int{type}));
   }
   return static_cast<MapType>(type);
@@ -22,6 +23,11 @@ MapSwizzle swizzle_of(CUtensorMapSwizzle swizzle) {
   require(swizzle >= 0 && swizzle <= CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B);
   if (swizzle > CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B) {
     refuse(Error::kNotSupported, fmt::format("a tensor map with swizzle {} is not provided", int{swizzle}));
+  }
+  if (swizzle == CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B && process().gpu.arch == Arch::kSm90) {
+    refuse(Error::kInvalidValue,
+           "cuTensorMapEncodeTiled: a swizzle in chunks of 32 bytes is of Blackwell; a Hopper GPU takes "
+           "NONE, 32B, 64B and 128B");
   }
   return static_cast<MapSwizzle>(swizzle);
 }

@@ -345,6 +345,7 @@ class Decoder {
     program_->registers_at_launch = registers_at_launch();
     std::copy_n(entry_.cluster, 3, program_->required_cluster);
     program_->max_cluster = entry_.max_cluster;
+    program_->explicit_cluster = entry_.explicit_cluster;
     program_->files.assign(module_.files.begin(), module_.files.end());
     if (program_->files.empty()) program_->files.emplace_back();
     allocate(draft_, flow, spans, program_.get());

@@ -31,6 +31,10 @@ int bytes_of(Width width) {
   }
 }
 
+Width width_of(int bytes) {
+  return bytes == 2 ? Width::k16 : bytes == 4 ? Width::k32 : bytes == 8 ? Width::k64 : Width::kAny;
+}
+
 }  // namespace
 
 Register OperandBinder::new_register(int bytes) {
@@ -67,9 +71,12 @@ void OperandBinder::bind_one(const OperandPattern& pattern, const Operand* opera
   switch (pattern.kind) {
     case Kind::kRegister:
       return put(pattern, value(pattern, *operand, bound), bound);
-    case Kind::kBraces:
-      for (const Operand& part : operand->parts) put(pattern, value(pattern, part, bound), bound);
+    case Kind::kBraces: {
+      OperandPattern of_part = pattern;  // a literal is as wide as the registers beside it
+      if (pattern.width == Width::kAny) of_part.width = width_of(*list_bytes(*operand));
+      for (const Operand& part : operand->parts) put(pattern, value(of_part, part, bound), bound);
       return;
+    }
     case Kind::kPair: {
       const bool pair = operand->kind == Operand::Kind::kPair;
       bind_one(pattern.parts[0], pair ? &operand->parts[0] : operand, bound);

@@ -66,6 +66,9 @@ class OperandBinder {
   std::string misfit_name(const OperandPattern& pattern, const ptx::Operand& operand, bool is_address) const;
   std::string misfit_literal(const OperandPattern& pattern, const ptx::Operand& operand) const;
 
+  // The width in bytes that all registers of a list have; 0 where it has none, nothing where they differ.
+  std::optional<int> list_bytes(const ptx::Operand& list) const;
+
   void bind_all(const Patterns& patterns, const Operands& operands, BoundOperands* bound);
   void bind_one(const OperandPattern& pattern, const ptx::Operand* operand, BoundOperands* bound);
   void bind_absent(const OperandPattern& pattern, BoundOperands* bound);

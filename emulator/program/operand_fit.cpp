@@ -149,6 +149,7 @@ std::string OperandBinder::misfit(const OperandPattern& pattern, const Operand& 
       for (const Operand& part : operand.parts) {
         if (std::string why = misfit_value(pattern, part, false); !why.empty()) return why;
       }
+      if (pattern.width == Width::kAny && !list_bytes(operand)) return "it lists registers of several widths";
       return {};
     }
     case Kind::kBrackets: {
@@ -160,6 +161,25 @@ std::string OperandBinder::misfit(const OperandPattern& pattern, const Operand& 
     }
   }
   return {};
+}
+
+std::optional<int> OperandBinder::list_bytes(const Operand& list) const {
+  int common = 0;
+  for (const Operand& part : list.parts) {
+    if (part.kind != Operand::Kind::kName) continue;
+    const std::optional<Symbol> symbol = names_.find(part.name);
+    int bytes = 0;
+    if (symbol && symbol->kind == Symbol::Kind::kRegister) {
+      bytes = draft_.registers[symbol->register_number].bytes;
+    } else if (const std::optional<Special> special = special_register(part.name); !symbol && special) {
+      bytes = special_bytes(*special);
+    } else {
+      continue;
+    }
+    if (common != 0 && bytes != common) return std::nullopt;
+    common = bytes;
+  }
+  return common;
 }
 
 std::string OperandBinder::misfit_value(const OperandPattern& pattern, const Operand& operand,

@@ -85,6 +85,7 @@ struct Program {
   std::uint32_t registers_at_launch = 0;   // a thread: 64 Ki over the threads of an SM's CTAs, in eights
   std::uint32_t required_cluster[3] = {};  // .reqnctapercluster, zeros when absent
   std::uint32_t max_cluster = 0;           // .maxclusterrank: CTAs, 0 when absent
+  bool explicit_cluster = false;           // .explicitcluster: CUDA asks that a launch names its cluster
   bool communicates = false;      // a cluster may wait for another: atomics or strong loads of global memory
   bool cancels_launches = false;  // a cluster may take over the work of one that has not started
 

@@ -119,6 +119,7 @@ struct Entry {
   std::uint32_t max_registers = 0;         // .maxnreg
   std::uint32_t cluster[3] = {};           // .reqnctapercluster
   std::uint32_t max_cluster = 0;           // .maxclusterrank: CTAs, 0 when absent
+  bool explicit_cluster = false;           // .explicitcluster: a launch must name its cluster
   std::vector<Statement> body;
 };
 

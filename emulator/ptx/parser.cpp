@@ -116,7 +116,9 @@ class ModuleParser {
         Lexer::fail_at(at, fmt::format("the directive `.blocksareclusters` of entry `{}` is not provided: a "
                                        "launch's grid counts CTAs, not clusters",
                                        entry.name));
-      } else if (word != ".explicitcluster") {
+      } else if (word == ".explicitcluster") {
+        entry.explicit_cluster = true;
+      } else {
         Lexer::fail_at(
             at, fmt::format("the directive `{}` of entry `{}` is not known; known are .maxntid, .reqntid, "
                             ".minnctapersm, .maxnreg, .reqnctapercluster, .explicitcluster, "

@@ -80,6 +80,11 @@ struct MatrixArithmetic {
   // of b.
   void (*multiply_add)(const RowBlock& a, const ColumnBlock& b, bool accumulate, LaneGroups,
                        std::uint32_t (*d)[kMatrixLanes]);
+
+  // The same, but where bits are cut from a sum its last bit is set: when such a word is rounded to fp16, the
+  // result is that of the exact sum. Slower.
+  void (*multiply_add_to_odd)(const RowBlock& a, const ColumnBlock& b, bool accumulate, LaneGroups,
+                              std::uint32_t (*d)[kMatrixLanes]);
 };
 
 // The fastest that this processor runs.

@@ -10,7 +10,8 @@ const MatrixArithmetic* matrix_arithmetic_v3() {
                                              rows_from_tensor_memory,
                                              columns_from_k_major,
                                              columns_from_mn_major,
-                                             multiply_add};
+                                             multiply_add,
+                                             multiply_add_to_odd};
   return __builtin_cpu_supports("x86-64-v3") ? &kAvx2 : nullptr;
 }
 

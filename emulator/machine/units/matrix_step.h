@@ -43,14 +43,31 @@ __attribute__((noinline)) void multiply_add_cut(const RowBlock& a, const ColumnB
   }
 }
 
+// All exceptions masked, subnormals kept, rounding toward zero; as before afterwards.
+class Cutting {
+ public:
+  Cutting() : saved_(_mm_getcsr()) { _mm_setcsr(_MM_MASK_MASK | _MM_ROUND_TOWARD_ZERO); }
+  ~Cutting() { _mm_setcsr(saved_); }
+  Cutting(const Cutting&) = delete;
+  Cutting& operator=(const Cutting&) = delete;
+
+ private:
+  const unsigned saved_;
+};
+
 void multiply_add(const RowBlock& a, const ColumnBlock& b, bool accumulate, LaneGroups groups,
                   std::uint32_t (*d)[kMatrixLanes]) {
-  // All exceptions masked, subnormals kept, rounding toward zero.
-  constexpr unsigned kCut = _MM_MASK_MASK | _MM_ROUND_TOWARD_ZERO;
-  const unsigned saved = _mm_getcsr();
-  _mm_setcsr(kCut);
+  const Cutting cutting;
   multiply_add_cut(a, b, accumulate, groups, d);
-  _mm_setcsr(saved);
+}
+
+// The wide step has the sum before it is cut.
+void multiply_add_to_odd(const RowBlock& a, const ColumnBlock& b, bool accumulate, LaneGroups groups,
+                         std::uint32_t (*d)[kMatrixLanes]) {
+  const Cutting cutting;
+  for (int lane = 0; lane < kMatrixLanes; lane += kWords) {
+    if (holds(groups, lane)) wide_step(a, b, 0, b.columns, lane, 1, accumulate, d, true);
+  }
 }
 
 }  // namespace

@@ -43,8 +43,9 @@ inline void widen_rows(const RowBlock& a, int lane, WideRows* rows) {
   }
 }
 
-// All terms finite.
-inline IntHalf wide_step(const WideRows& a, const float* b, int smallest_exponent_of_b, IntHalf c) {
+// All terms finite. `to_odd`: the last bit of a sum is set where bits were cut.
+inline IntHalf wide_step(const WideRows& a, const float* b, int smallest_exponent_of_b, IntHalf c,
+                         bool to_odd) {
   IntHalf largest = larger(IntHalf{} + kExponentOfZero, exponent_of(c, kSmallestNormal));
   for (int k = 0; k < kMatrixDepth; ++k) {
     IntHalf b_exponent = exponent_of(IntHalf(FloatHalf{} + b[k]), smallest_exponent_of_b);
@@ -58,6 +59,10 @@ inline IntHalf wide_step(const WideRows& a, const float* b, int smallest_exponen
   Double value = sum * power_of_two(largest - kFractionBits);
   IntHalf bits = IntHalf(__builtin_convertvector(value, FloatHalf));
   IntHalf magnitude = bits & ~kSign;
+  if (to_odd) {
+    const Double kept = __builtin_convertvector(FloatHalf(bits), Double);
+    bits |= __builtin_convertvector(kept != value, IntHalf) & 1;
+  }
   // Rounding toward zero gives the largest number where the sum is beyond fp32; the hardware gives infinity.
   IntHalf beyond = __builtin_convertvector(larger(value, -value) >= 0x1p128, IntHalf);
   bits = beyond ? kInfinity | (bits & kSign) : bits;
@@ -79,14 +84,14 @@ inline std::int32_t special_step(const RowBlock& a, const float* b, int lane, st
 // Columns from `first`, vectors of lanes from `lane`. Not inlined: it is rarely called.
 __attribute__((noinline)) void wide_step(const RowBlock& a, const ColumnBlock& b, int first, int columns,
                                          int lane, int vectors, bool accumulate,
-                                         std::uint32_t (*d)[kMatrixLanes]) {
+                                         std::uint32_t (*d)[kMatrixLanes], bool to_odd = false) {
   const bool finite = a.range.finite && b.range.finite;
   for (int at = lane; at < lane + vectors * kWords; at += kWords / 2) {
     WideRows rows;
     widen_rows(a, at, &rows);
     for (int column = first; column < first + columns; ++column) {
       IntHalf c = accumulate ? load<IntHalf>(&d[column][at]) : IntHalf{};
-      IntHalf result = wide_step(rows, b.value[column], b.range.smallest_exponent, c);
+      IntHalf result = wide_step(rows, b.value[column], b.range.smallest_exponent, c, to_odd);
       for (int i = 0; i < kWords / 2; ++i) {
         if (finite && (c[i] & kInfinity) != kInfinity) continue;
         result[i] = special_step(a, b.value[column], at + i, c[i], result[i]);

@@ -27,6 +27,20 @@ Pattern pattern_of(const TensorMap& map) {
   return kPatterns[static_cast<std::size_t>(map.swizzle)];
 }
 
+// The word of fp32 as a load through a map of tf32 leaves it: to nearest even tf32, which has 10 bits of
+// fraction and fp32's exponents, and one NaN. Subnormal words are not flushed, whatever the type's name says.
+std::uint32_t loaded(std::uint32_t word) {
+  constexpr std::uint32_t kMagnitude = 0x7fffffff, kInfinity = 0x7f800000, kNan = 0x7fffe000;
+  if ((word & kMagnitude) > kInfinity) return kNan;
+  constexpr std::uint32_t kDropped = 0x1fff;
+  const std::uint32_t odd = word >> 13 & 1;
+  return (word + (kDropped >> 1) + odd) & ~kDropped;
+}
+
+bool rounds(const TensorMap& map) {
+  return map.type == MapType::kTf32 || map.type == MapType::kTf32Ftz;
+}
+
 // One row of the box (its extent along dimension 0): `inside` of its bytes, from `first` on, lie in the
 // tensor.
 struct Row {
@@ -96,13 +110,21 @@ class BoxCopy {
       std::byte* to = chunk(row.shared + at);
       if (at >= row.first && at + kChunk <= row.first + row.inside) {
         std::memcpy(to, from + at, kChunk);
-        continue;
+      } else {
+        std::memset(to, 0, kChunk);
+        const std::uint32_t begin = std::max(at, row.first),
+                            end = std::min(at + kChunk, row.first + row.inside);
+        if (begin < end) std::memcpy(to + (begin - at), from + begin, end - begin);
       }
-      std::memset(to, 0, kChunk);
-      const std::uint32_t begin = std::max(at, row.first),
-                          end = std::min(at + kChunk, row.first + row.inside);
-      if (begin < end) std::memcpy(to + (begin - at), from + begin, end - begin);
+      if (rounds(transfer_.map)) round_chunk(to);
     }
+  }
+
+  static void round_chunk(std::byte* chunk) {
+    std::uint32_t words[kChunk / 4];
+    std::memcpy(words, chunk, kChunk);
+    for (std::uint32_t& word : words) word = loaded(word);
+    std::memcpy(chunk, words, kChunk);
   }
 
   void store(const Row& row) {

@@ -9,7 +9,7 @@ namespace flashback::emulator {
 namespace {
 
 std::uint32_t bytes_of(MapType type) {
-  constexpr std::uint8_t kBytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2};
+  constexpr std::uint8_t kBytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
   return kBytes[static_cast<std::size_t>(type)];
 }
 
@@ -21,6 +21,12 @@ MapType map_type(ElementType type) {
       return MapType::kF16;
     case ElementType::kF32:
       return MapType::kF32;
+    case ElementType::kF32Ftz:
+      return MapType::kF32Ftz;
+    case ElementType::kTf32:
+      return MapType::kTf32;
+    case ElementType::kTf32Ftz:
+      return MapType::kTf32Ftz;
   }
   return MapType::kBf16;
 }

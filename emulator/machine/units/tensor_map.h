@@ -8,7 +8,21 @@
 namespace flashback::emulator {
 
 // Types of elements, numbered as the driver does.
-enum class MapType : std::uint8_t { kU8, kU16, kU32, kS32, kU64, kS64, kF16, kF32, kF64, kBf16 };
+enum class MapType : std::uint8_t {
+  kU8,
+  kU16,
+  kU32,
+  kS32,
+  kU64,
+  kS64,
+  kF16,
+  kF32,
+  kF64,
+  kBf16,
+  kF32Ftz,
+  kTf32,
+  kTf32Ftz
+};
 
 // How the chunks of a row change places, numbered as the driver does. k128Atom32: chunks of 32 bytes instead
 // of 16.

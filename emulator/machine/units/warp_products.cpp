@@ -245,7 +245,9 @@ void multiply(Warp& warp, const WarpProduct& product) {
     alignas(64) Rows d;
     if (product.accumulate) (shape.d_is_f16 ? load_half_d : load_d)(warp, registers, columns, d);
     const auto groups = static_cast<LaneGroups>((1 << groups_of_lanes(columns)) - 1);
-    matrix_arithmetic().multiply_add(b, a, product.accumulate, groups, d);
+    const MatrixArithmetic& arithmetic = matrix_arithmetic();
+    (shape.d_is_f16 ? arithmetic.multiply_add_to_odd : arithmetic.multiply_add)(b, a, product.accumulate,
+                                                                                groups, d);
     (shape.d_is_f16 ? store_half_d : store_d)(warp, registers, columns, d);
   }
 }

@@ -23,6 +23,11 @@ class Emulate : public Command, public ::testing::WithParamInterface<const char*
 INSTANTIATE_TEST_SUITE_P(Gpus, Emulate, ::testing::Values("b200", "h200"),
                          [](const auto& info) { return std::string(info.param); });
 
+// Without the offsets of the calls, which are the compiler's.
+std::string without_places(const std::string& err) {
+  return std::regex_replace(err, std::regex(" \\(called at [^)]*\\)"), "");
+}
+
 void expect_clean(const Outcome& outcome, const std::string& out) {
   EXPECT_EQ(outcome.out, out);
   EXPECT_EQ(outcome.err, "");
@@ -97,7 +102,7 @@ TEST_P(Emulate, RefusesLaunchesAsCudaDoes) {
                 "cudaFuncSetAttribute(reinterpret_cast<const void*>(&first), "
                 "cudaFuncAttributeMaxDynamicSharedMemorySize, 1): cudaErrorInvalidDeviceFunction\n");
   EXPECT_EQ(
-      outcome.err,
+      without_places(outcome.err),
       "flashback emulate: the block of _Z7boundedPi has 256 threads; the kernel is compiled for at most "
       "128.\n"
       "flashback emulate: _Z7boundedPi is launched with 100000 bytes of dynamic shared memory; its limit is "
@@ -130,6 +135,9 @@ TEST_P(Emulate, LoadsModulesByTheDriver) {
             "CUDA_ERROR_INVALID_PTX\n"
             "cuLaunchKernel(fill, 1, 1, 1, 2048, 1, 1, 0, nullptr, parameters, nullptr): "
             "CUDA_ERROR_INVALID_VALUE\n"
+            "cuLaunchKernel(clustered, 2, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr): "
+            "CUDA_ERROR_INVALID_CLUSTER_SIZE\n"
+            "cuLaunchKernelEx(&config, clustered, nullptr, nullptr): CUDA_SUCCESS\n"
             "cuModuleUnload(reinterpret_cast<CUmodule>(&config)): CUDA_ERROR_INVALID_HANDLE\n");
   EXPECT_NE(outcome.err.find("PTX line 4"), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("PTX for sm_120a does not run on an emulated NVIDIA"), std::string::npos)
@@ -172,10 +180,18 @@ TEST_P(Emulate, NamesCallsThatAreNotProvided) {
             "cudaGraphCreate(&graph, 0): cudaErrorNotSupported\n"
             "cudaGraphCreate(&graph, 0): cudaErrorNotSupported\n");
   EXPECT_EQ(outcome.err,
-            "flashback emulate: cudaGraphCreate is not provided.\n"
+            "flashback emulate: cudaGraphCreate is not provided (called at unsupported_call.cu:6).\n"
             "flashback emulate: 1 failure in this program's CUDA calls; the first: cudaGraphCreate is not "
-            "provided.\n");
+            "provided (called at unsupported_call.cu:6).\n");
   EXPECT_EQ(outcome.code, 17);
+}
+
+// Without -g there are no lines.
+TEST_P(Emulate, SaysWhereCallsThatItRefusesAre) {
+  const Outcome outcome = emulate("tensor_map");
+  EXPECT_TRUE(
+      std::regex_search(outcome.err, std::regex("84 bytes.* \\(called at tensor_map\\+0x[0-9a-f]+\\)")))
+      << outcome.err;
 }
 
 TEST_P(Emulate, NamesInstructionsThatItDoesNotHave) {
@@ -212,7 +228,7 @@ TEST_F(Command, EmulateSaysHowAProgramMustBeBuilt) {
   EXPECT_NE(outcome.err.find(
                 "the program carries no PTX that an emulated NVIDIA B200 can run (it carries compressed "
                 "PTX for sm_100), and what nvcc has compressed is not read; build it with -gencode "
-                "arch=compute_100a,code=compute_100a --no-compress."),
+                "arch=compute_100a,code=compute_100a --no-compress ("),
             std::string::npos)
       << outcome.err;
   EXPECT_EQ(outcome.code, 3);

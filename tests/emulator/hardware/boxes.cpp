@@ -19,6 +19,7 @@ struct Shape {
   std::vector<std::uint32_t> box;
   std::vector<std::vector<std::int32_t>> at;  // where each box begins
   const char* mode = ".tile";                 // also what is meant without it
+  bool hinted = false;                        // loads come with a policy of the cache
 
   int rank() const { return static_cast<int>(dims.size()) + 1; }
   std::uint32_t element_bytes() const { return type == ElementType::kF32 ? 4 : 2; }
@@ -105,6 +106,13 @@ constexpr std::string_view kWaiting =
     "ld.param.u64 %flags, [p+128];\nmad.wide.u32 %flags, %cta, 4, %flags;\n"
     "@%first st.global.b32 [%flags], %v;\n";
 
+const char* hint(const Shape& shape) {
+  return shape.hinted ? ".L2::cache_hint" : "";
+}
+const char* policy(const Shape& shape) {  // the policy "evict normally"
+  return shape.hinted ? ", 0x1000000000000000" : "";
+}
+
 // The mbarrier expects the bytes of the whole box, also those out of bounds.
 std::string loading(const Shape& shape) {
   return prologue(shape) +
@@ -113,9 +121,9 @@ std::string loading(const Shape& shape) {
              "bar.sync 0;\n@!%first bra WAIT;\n@%first mbarrier.arrive.expect_tx.shared::cta.b64 _, [%m], "
              "{0};\n"
              "@%first prefetch.tensormap [%map];\n"
-             "@%first cp.async.bulk.tensor.{1}d.shared::cluster.global{3}.mbarrier::complete_tx::bytes "
-             "[%s], [%map, {{{2}}}], [%m];\n",
-             shape.box_bytes(), shape.rank(), coordinates(shape), shape.mode) +
+             "@%first cp.async.bulk.tensor.{1}d.shared::cluster.global{3}.mbarrier::complete_tx::bytes{4} "
+             "[%s], [%map, {{{2}}}], [%m]{5};\n",
+             shape.box_bytes(), shape.rank(), coordinates(shape), shape.mode, hint(shape), policy(shape)) +
          std::string(kWaiting) + copy(shape.box_bytes(), true) + "ret;\n}\n";
 }
 
@@ -129,8 +137,9 @@ std::string multicasting(const Shape& shape) {
              "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%m], {1};\n"
              "mov.b16 %both, 3;\nmov.u32 %w, %cluster_ctarank;\nmad.lo.u32 %w, %w, {0}, %s;\n"
              "cp.async.bulk.tensor.{2}d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::"
-             "cluster [%w], [%map, {{{3}}}], [%m], %both;\n",
-             shape.box_bytes(), 2 * shape.box_bytes(), shape.rank(), coordinates(shape)) +
+             "cluster{4} [%w], [%map, {{{3}}}], [%m], %both{5};\n",
+             shape.box_bytes(), 2 * shape.box_bytes(), shape.rank(), coordinates(shape), hint(shape),
+             policy(shape)) +
          std::string(kWaiting) + copy(2 * shape.box_bytes(), true) +
          "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\nret;\n}\n";
 }
@@ -269,6 +278,29 @@ std::vector<Shape> ranks() {
            ""}};
 }
 
+// Of each rank, with a policy of the cache.
+std::vector<Shape> hinted() {
+  std::vector<Shape> shapes = {
+      {"hint_rank2", ElementType::kF32, Swizzle::k128, {72}, {32}, {{0}, {32}, {48}, {-8}}, ""},
+      {"hint_rank3",
+       ElementType::kF32,
+       Swizzle::k128,
+       {72, 20},
+       {32, 8},
+       {{0, 0}, {32, 16}, {48, 3}, {-8, -4}},
+       ""},
+      {"hint_rank4", ElementType::kF32, Swizzle::k128, {32, 21, 3}, {32, 8, 2}, {{0, 0, 0}, {4, 16, 2}}, ""},
+      {"hint_rank5",
+       ElementType::kF32,
+       Swizzle::k128,
+       {32, 21, 3, 2},
+       {32, 8, 1, 2},
+       {{0, 0, 0, 0}, {4, 16, 2, 1}},
+       ""}};
+  for (Shape& shape : shapes) shape.hinted = true;
+  return shapes;
+}
+
 // Whole boxes and clipped ones; CTAs in pairs.
 Shape pairs() {
   return {"bf16_swizzle128", ElementType::kBf16,
@@ -299,6 +331,10 @@ std::vector<Recipe> box_experiments() {
   };
   std::vector<Shape> shapes = edges();
   for (Shape& shape : ranks()) shapes.push_back(std::move(shape));
+  for (Shape& shape : hinted()) {
+    if (shape.rank() <= 3) add("box_multicast", shape, multicast_of);
+    shapes.push_back(std::move(shape));
+  }
   for (const Shape& shape : shapes) {
     add("box_load", shape, load_of);
     const Shape from_zero = above_zero(shape);

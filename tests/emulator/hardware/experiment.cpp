@@ -163,8 +163,8 @@ std::vector<Recipe> text_experiments(const std::string& source) {
 
 std::vector<Recipe> all_experiments(const std::string& source) {
   std::vector<Recipe> all = text_experiments(source);
-  for (auto more : {sweep_experiments(), box_experiments(), reduction_experiments(), product_experiments(),
-                    frame_experiments()})
+  for (auto more : {sweep_experiments(), box_experiments(), conversion_experiments(), reduction_experiments(),
+                    product_experiments(), frame_experiments()})
     std::move(more.begin(), more.end(), std::back_inserter(all));
   std::sort(all.begin(), all.end(), [](const Recipe& x, const Recipe& y) { return x.name < y.name; });
   return all;

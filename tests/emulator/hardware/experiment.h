@@ -70,6 +70,7 @@ std::vector<Recipe> all_experiments(const std::string& source);
 std::vector<Recipe> text_experiments(const std::string& source);  // instructions/*.ptx without a fault
 std::vector<Recipe> sweep_experiments();                          // elementwise instructions on many operands
 std::vector<Recipe> box_experiments();                            // boxes of tensor maps
+std::vector<Recipe> conversion_experiments();                     // tensor maps that change words
 std::vector<Recipe> reduction_experiments();                      // reductions in memory
 std::vector<Recipe> product_experiments();                        // wgmma: arithmetic and layouts
 std::vector<Recipe> frame_experiments();                          // parameters, register pools

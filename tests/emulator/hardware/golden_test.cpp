@@ -56,11 +56,11 @@ TEST(GoldenFiles, EachIsOfAnExperiment) {
   }
 }
 
-// All that the Hopper kernels execute has been compared.
-TEST(GoldenFiles, CoverTheHopperKernels) {
-  const std::vector<KernelOpcode> opcodes = kernel_opcodes(FLASHBACK_SOURCE_DIR);
-  EXPECT_GT(opcodes.size(), 50u);
-  for (const KernelOpcode& row : opcodes)
+// All that the Hopper kernels and the programs of others execute has been compared.
+TEST(GoldenFiles, CoverWhatIsUsed) {
+  const std::vector<UsedOpcode> opcodes = opcodes_to_compare(FLASHBACK_SOURCE_DIR);
+  EXPECT_GT(opcodes.size(), 200u);
+  for (const UsedOpcode& row : opcodes)
     EXPECT_TRUE(!row.equal.empty() || !row.bounded.empty())
         << row.opcode << " was never compared with an H200";
 }

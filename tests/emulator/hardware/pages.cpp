@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -99,42 +98,67 @@ std::string short_form(std::string form) {
   return form;
 }
 
-// By these the Hopper kernel loads and stores tensors, and a pair's leader tells its ticket; on an H200 its
-// gradients are right within their tolerances.
-constexpr std::array<std::string_view, 3> kByTheKernel = {
-    "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group",
-    "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes", "st.shared::cluster.s32"};
-
 struct Rows {
   std::vector<std::string> equal, bounded, not_recorded, not_comparable;
 };
 
-std::vector<KernelOpcode> kernel_opcodes(const std::vector<Evidence>& evidence) {
+std::set<std::string> kernel_opcodes() {
   std::set<std::string> used;
   for (const KernelImage& image : kernel_images()) {
     if (image.arch != Arch::kSm90) continue;
     std::string text;
     if (ptx_text(image.ptx, &text).ok()) used.merge(opcodes_of(text));
   }
-  std::vector<KernelOpcode> all;
+  return used;
+}
+
+std::set<std::string> listed_opcodes(const std::string& source) {
+  std::set<std::string> used;
+  std::ifstream file(source + "/tests/emulator/hardware/listed_opcodes.txt");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.empty() && line[0] != '#') used.insert(line);
+  }
+  return used;
+}
+
+std::vector<UsedOpcode> compared(const std::set<std::string>& used, const std::vector<Evidence>& evidence) {
+  std::vector<UsedOpcode> all;
   for (const std::string& opcode : used) {
-    KernelOpcode& row = all.emplace_back(KernelOpcode{opcode, {}, {}});
+    UsedOpcode& row = all.emplace_back(UsedOpcode{opcode, {}, {}});
     for (const Evidence& e : evidence) {
       if (e.opcodes.count(opcode) == 0) continue;
       if (e.verdict == Evidence::Verdict::kEqual) row.equal.push_back(e.name);
       if (e.verdict == Evidence::Verdict::kBounded) row.bounded.push_back(e.name);
     }
-    if (row.equal.empty() && std::count(kByTheKernel.begin(), kByTheKernel.end(), opcode) > 0)
-      row.bounded.push_back("gradients of the kernel itself");
   }
   return all;
+}
+
+// "5 of 6", of which the results were compared.
+std::string count_of(const std::vector<UsedOpcode>& used) {
+  const auto compared = std::count_if(used.begin(), used.end(), [](const UsedOpcode& row) {
+    return !row.equal.empty() || !row.bounded.empty();
+  });
+  return fmt::format("{} of {}", compared, used.size());
+}
+
+std::string opcode_table(const std::vector<UsedOpcode>& used) {
+  std::string text = "| opcode | H200 | experiments |\n|---|---|---|\n";
+  for (const UsedOpcode& row : used) {
+    text += fmt::format("| `{}` | {} | {} |\n", row.opcode,
+                        !row.equal.empty()     ? "equal"
+                        : !row.bounded.empty() ? "bounded"
+                                               : "not recorded yet",
+                        some_of(row.equal.empty() ? row.bounded : row.equal));
+  }
+  return text;
 }
 
 std::string verdict_of(const Rows& row, std::string_view form) {
   if (!row.equal.empty()) return "equal";
   if (!row.bounded.empty()) return "bounded";
   if (!row.not_recorded.empty()) return "not recorded yet";
-  return form.rfind("tcgen05", 0) == 0 || form.find("f32x2") != form.npos ? "not on Hopper" : "no";
+  return is_of_hopper(form) ? "no" : "not on Hopper";
 }
 
 }  // namespace
@@ -143,17 +167,28 @@ std::set<std::string> opcodes_of(std::string_view ptx) {
   std::set<std::string> opcodes;
   const ptx::ParseResult parsed = ptx::parse(ptx);
   if (!parsed.module) return opcodes;
-  for (const ptx::Entry& entry : parsed.module->entries) {
-    for (const ptx::Statement& statement : entry.body) {
+  const auto add = [&](const std::vector<ptx::Statement>& body) {
+    for (const ptx::Statement& statement : body) {
       if (const auto* instruction = std::get_if<ptx::Instruction>(&statement))
         opcodes.emplace(instruction->opcode);
     }
-  }
+  };
+  for (const ptx::Entry& entry : parsed.module->entries) add(entry.body);
+  for (const ptx::Function& function : parsed.module->functions) add(function.body);
   return opcodes;
 }
 
-std::vector<KernelOpcode> kernel_opcodes(const std::string& source) {
-  return kernel_opcodes(all_evidence(source));
+bool is_of_hopper(std::string_view form) {
+  for (const std::string_view part : {"tcgen05", "f32x2", "cta_group", "clusterlaunchcontrol"}) {
+    if (form.find(part) != form.npos) return false;
+  }
+  return true;
+}
+
+std::vector<UsedOpcode> opcodes_to_compare(const std::string& source) {
+  std::set<std::string> used = kernel_opcodes();
+  used.merge(listed_opcodes(source));
+  return compared(used, all_evidence(source));
 }
 
 std::string coverage_page(const std::string& source) {
@@ -209,7 +244,8 @@ std::string coverage_page(const std::string& source) {
 
 std::string hardware_page(const std::string& source) {
   std::vector<Evidence> experiments = all_evidence(source);
-  const std::vector<KernelOpcode> used = kernel_opcodes(experiments);
+  const std::vector<UsedOpcode> by_kernels = compared(kernel_opcodes(), experiments),
+                                by_listed = compared(listed_opcodes(source), experiments);
   std::erase_if(experiments,
                 [](const Evidence& e) { return e.verdict == Evidence::Verdict::kNotComparable; });
   std::sort(experiments.begin(), experiments.end(),
@@ -218,9 +254,6 @@ std::string hardware_page(const std::string& source) {
     return std::count_if(experiments.begin(), experiments.end(),
                          [&](const Evidence& e) { return e.verdict == verdict; });
   };
-  const auto compared = std::count_if(used.begin(), used.end(), [](const KernelOpcode& row) {
-    return !row.equal.empty() || !row.bounded.empty();
-  });
   std::string text = "# Compared with an H200\n\n" + std::string(kGenerated);
   text += fmt::format(
       "An experiment is a launch that is the same on the emulator and on a GPU: the texts of\n"
@@ -232,21 +265,16 @@ std::string hardware_page(const std::string& source) {
       "GPU.\n\n"
       "*Equal*: bit for bit. *Bounded*: within the units in the last place that the text states.\n\n"
       "* {} experiments: {} equal, {} bounded, {} not recorded yet\n"
-      "* {} of {} opcodes of the Hopper kernels compared\n"
+      "* {} opcodes of the Hopper kernels compared\n"
+      "* {} opcodes of the programs of others ([third_party.md](third_party.md)) that Hopper has compared\n"
       "* {} functions of one f32 equal for all 2^32 words (`hardware_tool sweep`)\n\n",
       experiments.size(), count(Evidence::Verdict::kEqual), count(Evidence::Verdict::kBounded),
-      count(Evidence::Verdict::kNotRecorded), compared, used.size(), swept_functions().size());
+      count(Evidence::Verdict::kNotRecorded), count_of(by_kernels), count_of(by_listed),
+      swept_functions().size());
   text +=
       "What was learnt from the differences stands in [h200.md](h200.md).\n\n## Opcodes of the Hopper "
-      "kernels\n\n"
-      "| opcode | H200 | experiments |\n|---|---|---|\n";
-  for (const KernelOpcode& row : used) {
-    text += fmt::format("| `{}` | {} | {} |\n", row.opcode,
-                        !row.equal.empty()     ? "equal"
-                        : !row.bounded.empty() ? "bounded"
-                                               : "not recorded yet",
-                        some_of(row.equal.empty() ? row.bounded : row.equal));
-  }
+      "kernels\n\n" +
+      opcode_table(by_kernels) + "\n## Opcodes of the programs of others\n\n" + opcode_table(by_listed);
   text += "\n## Functions over all words\n\n| function | words | H200 |\n|---|---|---|\n";
   for (const std::string& function : swept_functions())
     text += fmt::format("| `{}` | 2^32 | equal |\n", function);

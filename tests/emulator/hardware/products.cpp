@@ -184,27 +184,45 @@ std::uint64_t descriptor(const Layout& layout, bool mn_major) {
   return leading / 16 << 16 | stride / 16 << 32 | layout.swizzle << 62;
 }
 
-const char* type_name(Half half) {
-  return half == Half::kBf16 ? "bf16" : "f16";
-}
+struct Kind {
+  const char *name, *types;
+  int depth;
+  Half values;  // of the image
+  bool d_is_f16 = false;
+  bool transposes = true;
+};
+constexpr Kind kBf16 = {"bf16", "f32.bf16.bf16", 16, Half::kBf16},
+               kF16 = {"f16", "f32.f16.f16", 16, Half::kF16},
+               kF16D = {"f16_d", "f16.f16.f16", 16, Half::kF16, true},
+               kTf32 = {"tf32", "f32.tf32.tf32", 8, Half::kBf16, false, false};
 
 // One warpgroup: the image to shared memory, then a product for each layout, each from the same accumulators.
 class LayoutWriter {
  public:
-  LayoutWriter(Half half, int n) : type_(type_name(half)), n_(n) {
+  LayoutWriter(const Kind& kind, int n) : kind_(kind), registers_(n / (kind.d_is_f16 ? 4 : 2)), n_(n) {
     e_.block.x = 128;
     e_.shared_bytes = kImageBytes;
     Random random(static_cast<unsigned>(n));
     std::vector<std::uint16_t> image(kImageBytes / 2);
-    for (std::uint16_t& x : image) x = to_half(normal(random), half);
-    std::vector<float> c(static_cast<std::size_t>(64 * n));
-    for (float& x : c) x = static_cast<float>(normal(random));
+    for (std::uint16_t& x : image) x = to_half(normal(random), kind.values);
+    std::vector<std::uint32_t> c(static_cast<std::size_t>(128 * registers_));
+    for (std::uint32_t& x : c) {
+      if (!kind.d_is_f16) {
+        x = to_word(normal(random));
+        continue;
+      }
+      x = to_half(normal(random), Half::kF16);
+      x |= std::uint32_t{to_half(normal(random), Half::kF16)} << 16;
+    }
     add_source("image", std::as_bytes(std::span(image)));
     add_source("c", std::as_bytes(std::span(c)));
     for (const Layout& layout : kLayouts) {
       for (const bool b_mn : {false, true}) {
+        if (b_mn && !kind.transposes) continue;
         multiply(layout, nullptr, b_mn);
-        for (const bool a_mn : {false, true}) multiply(layout, &a_mn, b_mn);
+        for (const bool a_mn : {false, true}) {
+          if (!a_mn || kind.transposes) multiply(layout, &a_mn, b_mn);
+        }
       }
     }
     e_.modules = {fmt::format(
@@ -217,7 +235,7 @@ class LayoutWriter {
         "%d0;\n"
         "add.u32 %w, %w, 512;\nsetp.lt.u32 %more, %w, {};\n@%more bra FILL;\nfence.proxy.async.shared::cta;\n"
         "bar.sync 0;\nshr.u32 %w, %s, 4;\ncvt.u64.u32 %base, %w;\n{}ret;\n}}\n",
-        8 * e_.buffers.size(), n / 2, kImageBytes, body_)};
+        8 * e_.buffers.size(), registers_, kImageBytes, body_)};
   }
   Experiment take() { return std::move(e_); }
 
@@ -238,16 +256,16 @@ class LayoutWriter {
                                               : "k",
                               b_mn ? "mn" : "k");
     result.type = {"u32", 4};
-    result.compared = static_cast<std::size_t>(64 * n_);
+    result.compared = static_cast<std::size_t>(128 * registers_);
     result.initial.assign(4 * result.compared, std::byte{0xa5});
-    const int registers = n_ / 2, bytes = 4 * registers;
+    const int bytes = 4 * registers_;
     const auto place = [&](std::size_t buffer) {
       return fmt::format("ld.param.u64 %at, [p+{}];\nmad.wide.u32 %at, %thread, {}, %at;\n", 8 * buffer,
                          bytes);
     };
     body_ += place(1);
     std::string list;
-    for (int i = 0; i < registers; ++i) {
+    for (int i = 0; i < registers_; ++i) {
       body_ += fmt::format("ld.global.b32 %d{}, [%at+{}];\n", i, 4 * i);
       list += fmt::format("{}%d{}", i == 0 ? "" : ", ", i);
     }
@@ -264,22 +282,22 @@ class LayoutWriter {
     } else {
       body_ += fmt::format("or.b64 %a, %base, {:#x};\n", descriptor(layout, *a_mn));
     }
+    std::string transposed;
+    if (kind_.transposes) {
+      if (a_mn != nullptr) transposed = *a_mn ? ", 1" : ", 0";
+      transposed += b_mn ? ", 1" : ", 0";
+    }
     body_ += fmt::format(
-        "wgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned.m64n{}k16.f32.{}.{} {{{}}}, {}, %b, 1, 1, "
-        "1{}, {};\n"
+        "wgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned.m64n{}k{}.{} {{{}}}, {}, %b, 1, 1, 1{};\n"
         "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n",
-        n_, type_, type_, list, a,
-        a_mn == nullptr ? ""
-        : *a_mn         ? ", 1"
-                        : ", 0",
-        b_mn ? 1 : 0);
+        n_, kind_.depth, kind_.types, list, a, transposed);
     body_ += place(e_.buffers.size() - 1);
-    for (int i = 0; i < registers; ++i) body_ += fmt::format("st.global.b32 [%at+{}], %d{};\n", 4 * i, i);
+    for (int i = 0; i < registers_; ++i) body_ += fmt::format("st.global.b32 [%at+{}], %d{};\n", 4 * i, i);
   }
 
   Experiment e_;
-  const char* type_;
-  int n_;
+  const Kind kind_;
+  const int registers_, n_;  // of D a thread; columns
   std::string body_;
 };
 
@@ -288,12 +306,16 @@ class LayoutWriter {
 std::vector<Recipe> product_experiments() {
   std::vector<Recipe> all;
   for (const Form& form : kForms) all.push_back({form.name, [&form] { return steps_of(form); }});
-  for (const Half half : {Half::kBf16, Half::kF16}) {
-    for (const int n : {64, 128, 256}) {
-      all.push_back({fmt::format("product_layouts_{}_n{}", type_name(half), n),
-                     [=] { return LayoutWriter(half, n).take(); }});
-    }
+  const auto add = [&](const Kind& kind, int n) {
+    all.push_back({fmt::format("product_layouts_{}_n{}", kind.name, n),
+                   [&kind, n] { return LayoutWriter(kind, n).take(); }});
+  };
+  for (const int n : {64, 128, 256}) {
+    add(kBf16, n);
+    add(kF16, n);
   }
+  add(kF16D, 64);
+  add(kTf32, 128);
   return all;
 }
 

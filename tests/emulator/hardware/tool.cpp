@@ -1,21 +1,24 @@
-// hardware_tool record ROOT   on a machine with an H200: runs every experiment there and rewrites the golden
-// files of
-//                             the repository at ROOT
-// hardware_tool pages ROOT    anywhere: rewrites docs/emulator/hardware.md and coverage.md from the tables
-// and golden
-//                             files
+// hardware_tool record ROOT [BEGIN...]  on a machine with an H200: runs every experiment, or those whose
+// names
+//                                       begin so, and rewrites their golden files in the repository at ROOT
+// hardware_tool sweep ROOT              there: every word through every swept function
+// hardware_tool pages ROOT              anywhere: rewrites docs/emulator/hardware.md and coverage.md from the
+//                                       tables and golden files
+// hardware_tool opcodes PTX...          the opcodes of these files that a Hopper GPU has
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -152,9 +155,12 @@ bool record_some(const std::string& root, const std::vector<Recipe>& experiments
   return true;
 }
 
-int record(const std::string& root, std::string_view begin) {
+int record(const std::string& root, std::span<char*> begins) {
   std::vector<Recipe> experiments = all_experiments(root);
-  std::erase_if(experiments, [&](const Recipe& e) { return e.name.rfind(begin, 0) != 0; });
+  std::erase_if(experiments, [&](const Recipe& e) {
+    return !begins.empty() && std::none_of(begins.begin(), begins.end(),
+                                           [&](const char* begin) { return e.name.starts_with(begin); });
+  });
   std::filesystem::create_directories(golden_folder(root));
   void* shared = mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return 1;
@@ -184,15 +190,35 @@ int write_pages(const std::string& root) {
   return 0;
 }
 
+int print_opcodes(std::span<char*> paths) {
+  std::set<std::string> opcodes;
+  for (const char* path : paths) {
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    std::set<std::string> of_file = opcodes_of(text.str());
+    if (of_file.empty()) {
+      fmt::print(stderr, "hardware_tool: {} is no PTX with instructions\n", path);
+      return 1;
+    }
+    opcodes.merge(of_file);
+  }
+  for (const std::string& opcode : opcodes) {
+    if (is_of_hopper(opcode)) fmt::print("{}\n", opcode);
+  }
+  return 0;
+}
+
 }  // namespace
 }  // namespace flashback::emulator::testing
 
 int main(int argc, char** argv) {
   using namespace flashback::emulator::testing;
   const std::string_view verb = argc >= 3 ? argv[1] : "";
-  if (verb == "record") return record(argv[2], argc > 3 ? argv[3] : "");
+  if (verb == "record") return record(argv[2], {argv + 3, static_cast<std::size_t>(argc - 3)});
   if (verb == "sweep") return sweep(argv[2]);
   if (verb == "pages") return write_pages(argv[2]);
-  fmt::print(stderr, "usage: hardware_tool record ROOT [BEGIN] | sweep ROOT | pages ROOT\n");
+  if (verb == "opcodes") return print_opcodes({argv + 2, static_cast<std::size_t>(argc - 2)});
+  fmt::print(stderr,
+             "usage: hardware_tool record ROOT [BEGIN...] | sweep ROOT | pages ROOT | opcodes PTX...\n");
   return 2;
 }

@@ -45,6 +45,17 @@ const char* const kPtx = R"(.version 8.0
 }
 )";
 
+// As H200s say: without a cluster it is refused, one of a single CTA is a cluster.
+const char* const kClustered = R"(.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry clustered()
+.explicitcluster
+{
+  ret;
+}
+)";
+
 int main() {
   int count;
   SAY(cuDeviceGetCount(&count));
@@ -99,5 +110,15 @@ int main() {
   SAY(cuModuleLoadData(&module, ".version 8.0\n.target sm_80\n.entry broken(\n"));
   SAY(cuModuleLoadData(&module, ".version 8.7\n.target sm_120a\n.address_size 64\n"));
   SAY(cuLaunchKernel(fill, 1, 1, 1, 2048, 1, 1, 0, nullptr, parameters, nullptr));
+  CUfunction clustered;
+  MUST(cuModuleLoadData(&module, kClustered));
+  MUST(cuModuleGetFunction(&clustered, module, "clustered"));
+  SAY(cuLaunchKernel(clustered, 2, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr));
+  CUlaunchAttribute one = {};
+  one.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  one.value.clusterDim.x = one.value.clusterDim.y = one.value.clusterDim.z = 1;
+  config.attrs = &one;
+  config.numAttrs = 1;
+  SAY(cuLaunchKernelEx(&config, clustered, nullptr, nullptr));
   SAY(cuModuleUnload(reinterpret_cast<CUmodule>(&config)));
 }

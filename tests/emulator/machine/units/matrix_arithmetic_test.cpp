@@ -1,11 +1,10 @@
-// The matrix arithmetic in each instruction set of this processor, bit by bit: against words that a GPU
-// computed, and against the reference on operands of every kind.
+// The matrix arithmetic in each instruction set of this processor, bit by bit, against the reference on
+// operands of every kind. tests/emulator/hardware/products_test.cpp holds both against a GPU.
 #include "emulator/machine/units/matrix_arithmetic.h"
 
 #include <gtest/gtest.h>
 #include <immintrin.h>
 
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,68 +22,6 @@ std::vector<const MatrixArithmetic*> implementations() {
   }
   return all;
 }
-
-// ---- Words of an H200.
-
-// wgmma.mma_async.sync.aligned.m64n8k16 (f32 from bf16 and from f16, A in registers), the first 16 of 64
-// rows. Random operands: normal, wide exponents, zeros, subnormals, sums that cancel, overflow, infinities
-// and NaN, any bits, and terms small enough to show which exponent a zero has.
-struct HardwareStep {
-  std::uint16_t half, accumulate;
-  std::uint16_t a[16][kMatrixDepth], b[8][kMatrixDepth];
-  std::uint32_t c[16][8], d[16][8];
-};
-
-std::vector<HardwareStep> hardware_steps() {
-  std::ifstream file(FLASHBACK_SOURCE_DIR "/tests/emulator/machine/units/wgmma_h200.bin", std::ios::binary);
-  std::vector<HardwareStep> steps;
-  for (HardwareStep step; file.read(reinterpret_cast<char*>(&step), sizeof step);) steps.push_back(step);
-  return steps;
-}
-
-TEST(MatrixReference, AgreesWithHardware) {
-  const std::vector<HardwareStep> steps = hardware_steps();
-  ASSERT_EQ(steps.size(), 58u);
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const HardwareStep& s = steps[i];
-    const reference::HalfFormat format = format_of(static_cast<Half>(s.half));
-    for (int m = 0; m < 16; ++m) {
-      for (int n = 0; n < 8; ++n) {
-        const std::uint32_t c = s.accumulate ? s.c[m][n] : 0;
-        ASSERT_EQ(reference::fused_step(s.a[m], format, s.b[n], format, c), s.d[m][n])
-            << "step " << i << ", row " << m << ", column " << n;
-      }
-    }
-  }
-}
-
-TEST(MatrixArithmetic, AgreesWithHardware) {
-  for (const MatrixArithmetic* arithmetic : implementations()) {
-    auto x = std::make_unique<Operands>();
-    RowBlock a;
-    auto b = std::make_unique<ColumnBlock>();
-    const std::vector<HardwareStep> steps = hardware_steps();
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      const HardwareStep& s = steps[i];
-      for (int m = 0; m < 16; ++m) {
-        std::memcpy(x->a[m], s.a[m], sizeof s.a[m]);
-        for (int n = 0; n < 8; ++n) x->c[n][m] = s.c[m][n];
-      }
-      arithmetic->rows_from_k_major(static_cast<Half>(s.half), x->a, LaneGroups{1}, &a);
-      std::memcpy(x->b, s.b, sizeof s.b);
-      arithmetic->columns_from_k_major(static_cast<Half>(s.half), x->b, 8, b.get());
-      arithmetic->multiply_add(a, *b, s.accumulate, LaneGroups{1}, x->c);
-      for (int m = 0; m < 16; ++m) {
-        for (int n = 0; n < 8; ++n) {
-          ASSERT_EQ(x->c[n][m], s.d[m][n])
-              << arithmetic->name << ", step " << i << ", row " << m << ", column " << n;
-        }
-      }
-    }
-  }
-}
-
-// ---- Random operands against the reference.
 
 struct Case {
   const MatrixArithmetic* arithmetic;

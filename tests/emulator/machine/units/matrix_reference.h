@@ -1,6 +1,6 @@
 // One output of the fused step of tcgen05.mma kind::f16 and wgmma, one term after the other in integers:
-// slow, and sharing nothing with the emulator. tests/emulator/machine/units/wgmma_h200.bin, made by hardware,
-// judges it.
+// slow, and sharing nothing with the emulator. tests/emulator/hardware/products_test.cpp holds it against a
+// GPU.
 #pragma once
 
 #include <cmath>
@@ -41,8 +41,9 @@ inline double value_of(std::uint32_t bits, int fraction_bits, int exponent_bits)
   return n.negative ? -magnitude : magnitude;
 }
 
+// `to_odd`: the last bit is set where bits were cut, so that the word can still be rounded to fewer bits.
 inline std::uint32_t fused_step(const std::uint16_t* a, HalfFormat a_format, const std::uint16_t* b,
-                                HalfFormat b_format, std::uint32_t c) {
+                                HalfFormat b_format, std::uint32_t c, bool to_odd = false) {
   // Infinity and NaN by the rules of IEEE 754, with one NaN. A sum of finite terms is finite in double.
   double plain = value_of(c, 23, 8);
   for (int k = 0; k < 16; ++k) {
@@ -79,10 +80,12 @@ inline std::uint32_t fused_step(const std::uint16_t* a, HalfFormat a_format, con
   // To 24 bits, or fewer on the grid of subnormal numbers, 2^-149.
   std::uint64_t significand = static_cast<std::uint64_t>(sum < 0 ? -sum : sum);
   int unit = largest - 25;
-  while (significand >= 1u << 24) significand >>= 1, ++unit;
+  bool cut = false;
+  while (significand >= 1u << 24) cut |= significand & 1, significand >>= 1, ++unit;
   while (significand < 1u << 23 && unit > -149) significand <<= 1, --unit;
   while (unit < -149 && significand != 0) significand >>= 1, ++unit;
   if (significand == 0) return 0;
+  if (to_odd && cut) significand |= 1;
   const std::uint32_t sign = sum < 0 ? 0x80000000 : 0;
   if (significand < 1u << 23) return sign | static_cast<std::uint32_t>(significand);
   const int field = unit + 23 + 127;
