@@ -8,6 +8,7 @@
 #include "kernels/common/parameters.h"
 #include "kernels/images.h"
 #include "kernels/sm100/backward/config.h"
+#include "kernels/sm100/forward/config.h"
 #include "kernels/sm90/backward/config.h"
 #include "kernels/sm90/backward_wide/config.h"
 #include "kernels/sm90/forward/config.h"
@@ -124,11 +125,25 @@ Kernel sm90_backward_wide(Dtype dtype, MaskKind mask) {
           .unseen = {}};
 }
 
-Kernel sm90_forward(int head_dim, Dtype dtype, MaskKind mask) {
+struct ForwardTile {
+  int queries, keys;
+  std::uint32_t threads, shared_bytes;
+};
+ForwardTile forward_tile(Arch arch, int head_dim, Dtype dtype, MaskKind mask) {
+  if (arch == Arch::kSm100) {
+    return {sm100::forward::kQueryRows, sm100::forward::kKeyRows, sm100::forward::kThreads,
+            sm100::forward::shared_bytes(head_dim)};
+  }
   const sm90::forward::Config config = {
       .head_dim = head_dim, .dtype = kernel_dtype(dtype), .mask = kernel_mask(mask)};
-  constexpr std::string_view kImage = "sm90_forward";
-  return {.arch = Arch::kSm90,
+  return {config.query_rows(), sm90::forward::kKeyRows, static_cast<std::uint32_t>(config.threads()),
+          sm90::forward::shared_bytes(head_dim)};
+}
+
+Kernel forward(Arch arch, int head_dim, Dtype dtype, MaskKind mask) {
+  const ForwardTile tile = forward_tile(arch, head_dim, dtype, mask);
+  const std::string_view image = arch == Arch::kSm100 ? "sm100_forward" : "sm90_forward";
+  return {.arch = arch,
           .direction = Direction::kForward,
           .head_dim = head_dim,
           .least_head_dim = head_dim == 64 ? kHeadDimStep : 64 + kHeadDimStep,
@@ -137,15 +152,15 @@ Kernel sm90_forward(int head_dim, Dtype dtype, MaskKind mask) {
           .tensor_memory = {},
           .signal = {},
           .features = kForwardFeatures,
-          .tile_q = config.query_rows(),
-          .tile_k = sm90::forward::kKeyRows,
-          .schedule = {"schedule_sm90", kImage, common::kScheduleThreads, 0},
-          .main = {fmt::format("forward_sm90_d{}_{}_{}", head_dim, name(dtype), name(mask)), kImage,
-                   static_cast<std::uint32_t>(config.threads()), sm90::forward::shared_bytes(head_dim)},
+          .tile_q = tile.queries,
+          .tile_k = tile.keys,
+          .schedule = {fmt::format("schedule_{}", name(arch)), image, common::kScheduleThreads, 0},
+          .main = {fmt::format("forward_{}_d{}_{}_{}", name(arch), head_dim, name(dtype), name(mask)), image,
+                   tile.threads, tile.shared_bytes},
           .preprocess = {},
           .sink = {},
           .postprocess = {},
-          .unseen = {"unseen_sm90", kImage, common::kThreads, 0}};
+          .unseen = {fmt::format("unseen_{}", name(arch)), image, common::kThreads, 0}};
 }
 
 std::vector<Kernel> all_kernels() {
@@ -168,10 +183,12 @@ std::vector<Kernel> all_kernels() {
     for (MaskKind mask : {MaskKind::kDense, MaskKind::kCausal, MaskKind::kWindow})
       rows.push_back(sm90_backward_wide(dtype, mask));
   }
-  for (int head_dim : {64, 128}) {
-    for (Dtype dtype : {Dtype::kBf16, Dtype::kF16}) {
-      for (MaskKind mask : {MaskKind::kDense, MaskKind::kCausal, MaskKind::kWindow})
-        rows.push_back(sm90_forward(head_dim, dtype, mask));
+  for (Arch arch : {Arch::kSm100, Arch::kSm90}) {
+    for (int head_dim : {64, 128}) {
+      for (Dtype dtype : {Dtype::kBf16, Dtype::kF16}) {
+        for (MaskKind mask : {MaskKind::kDense, MaskKind::kCausal, MaskKind::kWindow})
+          rows.push_back(forward(arch, head_dim, dtype, mask));
+      }
     }
   }
   return rows;

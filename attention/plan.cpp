@@ -69,8 +69,7 @@ PlannedLaunch planned_launch(std::string_view step, const Entry& entry, Dim3 gri
 }
 
 Plan plan_of(const Problem& problem, const Kernel& kernel, const Target& target) {
-  if (problem.direction == Direction::kForward)
-    return plan_forward_sm90(problem, kernel, target.multiprocessors);
+  if (problem.direction == Direction::kForward) return plan_forward(problem, kernel, target.multiprocessors);
   return target.arch == Arch::kSm90 ? plan_backward_sm90(problem, kernel, target.multiprocessors)
                                     : plan_backward_sm100(problem, kernel);
 }

@@ -10,10 +10,10 @@
 
 #include "attention/fixed_list.h"
 #include "attention/kernel_table.h"
+#include "kernels/common/forward.h"
 #include "kernels/common/parameters.h"
 #include "kernels/sm100/backward/config.h"
 #include "kernels/sm90/backward/config.h"
-#include "kernels/sm90/forward/config.h"
 
 namespace flashback {
 
@@ -52,8 +52,8 @@ struct PlannedMap {
 // What an entry is told; tensor maps in it are blank until the plan meets a device.
 using EntryParameters =
     std::variant<common::ScheduleParameters, common::PreprocessParameters, common::SinkParameters,
-                 common::PostprocessParameters, common::UnseenParameters, sm100::backward::Parameters,
-                 sm90::backward::Parameters, sm90::forward::Parameters>;
+                 common::PostprocessParameters, common::UnseenParameters, common::ForwardParameters,
+                 sm100::backward::Parameters, sm90::backward::Parameters>;
 
 struct PlannedLaunch {
   std::string_view step;  // schedule | preprocess | sink | main | postprocess | dk | dv | unseen

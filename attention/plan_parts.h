@@ -10,7 +10,7 @@ namespace flashback {
 // The rows of the kernel table by pass and architecture.
 Plan plan_backward_sm100(const Problem& problem, const Kernel& kernel);
 Plan plan_backward_sm90(const Problem& problem, const Kernel& kernel, int multiprocessors);
-Plan plan_forward_sm90(const Problem& problem, const Kernel& kernel, int multiprocessors);
+Plan plan_forward(const Problem& problem, const Kernel& kernel, int multiprocessors);
 
 inline std::uint32_t tiles(std::int64_t rows, int tile) {
   return static_cast<std::uint32_t>((rows + tile - 1) / tile);

@@ -49,7 +49,7 @@ std::string text(const sm100::backward::Parameters& p) {
   return fmt::format("{}, group {}, scale {}, scale_log2 {}", text(p.sequences), p.group, p.scale,
                      p.scale_log2);
 }
-std::string text(const sm90::forward::Parameters& p) {
+std::string text(const common::ForwardParameters& p) {
   return fmt::format("{}, heads {} in sections of {}, group {}, scale_log2 {}{}", text(p.sequences), p.heads,
                      p.section, p.group, p.negate_q ? "-" : "", p.scale_log2);
 }

@@ -9,6 +9,7 @@
              flashback_##name##_cubin_end)
 
 FLASHBACK_DECLARE_IMAGE(sm100_backward)
+FLASHBACK_DECLARE_IMAGE(sm100_forward)
 FLASHBACK_DECLARE_IMAGE(sm100_common)
 FLASHBACK_DECLARE_IMAGE(sm90_backward)
 FLASHBACK_DECLARE_IMAGE(sm90_backward_wide)
@@ -26,9 +27,9 @@ KernelImage make_image(std::string_view name, Arch arch, const char* ptx, const 
 
 std::span<const KernelImage> kernel_images() {
   static const KernelImage images[] = {
-      FLASHBACK_IMAGE(sm100_backward, Arch::kSm100), FLASHBACK_IMAGE(sm100_common, Arch::kSm100),
-      FLASHBACK_IMAGE(sm90_backward, Arch::kSm90),   FLASHBACK_IMAGE(sm90_backward_wide, Arch::kSm90),
-      FLASHBACK_IMAGE(sm90_forward, Arch::kSm90),
+      FLASHBACK_IMAGE(sm100_backward, Arch::kSm100),    FLASHBACK_IMAGE(sm100_forward, Arch::kSm100),
+      FLASHBACK_IMAGE(sm100_common, Arch::kSm100),      FLASHBACK_IMAGE(sm90_backward, Arch::kSm90),
+      FLASHBACK_IMAGE(sm90_backward_wide, Arch::kSm90), FLASHBACK_IMAGE(sm90_forward, Arch::kSm90),
   };
   return images;
 }

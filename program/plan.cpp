@@ -5,6 +5,7 @@
 
 #include "attention/launch.h"
 #include "kernels/sm100/backward/config.h"
+#include "kernels/sm100/forward/config.h"
 #include "program/problem_options.h"
 #include "program/run_report.h"
 #include "program/subcommand.h"
@@ -21,23 +22,36 @@ constexpr const char* kExamples = R"(Examples:
   flashback plan backward --causal --json
   flashback plan forward --seqlen-q 4096 --heads 32 --causal)";
 
-// That of head dim 128 is the only one that fits.
+// The backward pass's map; that of head dim 128 is the only one that fits.
 TensorMemory map_of(const Kernel& row) {
   return row.tensor_memory.value_or(TensorMemory::kAliased);
 }
 
-// In the order in which a step of the kernel fills them.
-std::vector<TensorMemoryTile> tensor_memory_tiles(const Kernel& row) {
+TensorMemoryTile tile_of(const char* name, const tile::Columns& at, bool accumulator) {
+  return {name, at.first, at.count, accumulator};
+}
+
+std::vector<TensorMemoryTile> backward_tiles(const Kernel& row) {
   namespace kernel = sm100::backward;
   const kernel::TensorColumns columns = kernel::tensor_columns(
       map_of(row) == TensorMemory::kSplit ? kernel::TensorMemory::kSplit : kernel::TensorMemory::kAliased,
       static_cast<int>(row.head_dim));
-  const auto tile = [](const char* name, const tile::Columns& at, bool accumulator) {
-    return TensorMemoryTile{name, at.first, at.count, accumulator};
-  };
-  return {tile("S", columns.s, true),   tile("dV", columns.dv, true), tile("dP", columns.dp, true),
-          tile("dK", columns.dk, true), tile("P", columns.p, false),  tile("dS", columns.ds, false),
-          tile("dQ", columns.dq, true)};
+  return {tile_of("S", columns.s, true),   tile_of("dV", columns.dv, true), tile_of("dP", columns.dp, true),
+          tile_of("dK", columns.dk, true), tile_of("P", columns.p, false),  tile_of("dS", columns.ds, false),
+          tile_of("dQ", columns.dq, true)};
+}
+
+// Of the two halves of a CTA's queries.
+std::vector<TensorMemoryTile> forward_tiles(const Kernel& row) {
+  const auto columns = sm100::forward::tensor_columns(static_cast<int>(row.head_dim));
+  return {tile_of("S0", columns.s[0], true),  tile_of("S1", columns.s[1], true),
+          tile_of("O0", columns.o[0], true),  tile_of("O1", columns.o[1], true),
+          tile_of("P0", columns.p[0], false), tile_of("P1", columns.p[1], false)};
+}
+
+// In the order in which a step of the kernel fills them.
+std::vector<TensorMemoryTile> tensor_memory_tiles(const Kernel& row) {
+  return row.direction == Direction::kForward ? forward_tiles(row) : backward_tiles(row);
 }
 
 Json json_of(Dim3 dim) {
@@ -83,8 +97,11 @@ std::string text_of(const Plan& plan) {
   std::string text = to_text(plan);
   if (plan.kernel->arch != Arch::kSm100) return text;
   return text +
-         fmt::format("\ntensor memory, {}: {} columns of 32 bits, 128 lanes\n\n{}",
-                     name(map_of(*plan.kernel)), tile::kTensorMemoryColumns,
+         fmt::format("\ntensor memory{}: {} columns of 32 bits, 128 lanes\n\n{}",
+                     plan.kernel->direction == Direction::kForward
+                         ? ""
+                         : fmt::format(", {}", name(map_of(*plan.kernel))),
+                     tile::kTensorMemoryColumns,
                      draw_tensor_memory(tensor_memory_tiles(*plan.kernel), tile::kTensorMemoryColumns));
 }
 
@@ -96,7 +113,7 @@ ExitCode plan_pass(const ProblemOptions& options, bool json) {
     problem.tensor_memory = variant.tensor_memory;
     problem.signal = variant.signal;
     Plan plan;
-    require(make_plan(options.arch().value_or(options.default_arch()), problem, &plan));
+    require(make_plan(options.arch().value_or(Arch::kSm100), problem, &plan));
     text += (text.empty() ? "" : "\n") + text_of(plan);
     list.push_back(json_of(plan));
   }

@@ -96,8 +96,7 @@ void ProblemOptions::add_to(CLI::App& command) {
       "Keys seen before and behind where a row stands; -1: no bound [-1,-1]");
   command.add_flag("--sink", sink_, "A learnable score of each head that takes weight")->group("Shape");
   add("Kernel", "--dtype", "WORD", dtype_, "bf16 or fp16 [bf16]");
-  const std::string archs = fmt::format("sm100 or sm90 [{}; on a GPU its own]", name(default_arch()));
-  add("Kernel", "--arch", "WORD", arch_, archs.c_str());
+  add("Kernel", "--arch", "WORD", arch_, "sm100 or sm90 [sm100; on a GPU its own]");
   if (direction_ == Direction::kForward) return;
   command.add_flag("--dlse", dlse_, "A gradient of lse as well")->group("Shape");
   command.add_flag("--deterministic", deterministic_, "The same bits in every run on a GPU too")

@@ -38,7 +38,6 @@ class ProblemOptions {
   bool sink() const { return sink_; }
   bool dlse() const { return dlse_; }
   std::optional<Arch> arch() const;
-  Arch default_arch() const { return direction_ == Direction::kForward ? Arch::kSm90 : Arch::kSm100; }
   std::vector<Variant> variants() const;  // at least one
 
  private:

@@ -122,7 +122,7 @@ ExitCode run_forward(const Options& options) {
   const int threads = int(options.threads ? parse_whole("--threads", *options.threads, 1, 1024) : 0);
   const std::optional<int> cuda = parse_device(options.device);
   std::optional<Arch> arch = options.problem.arch();
-  if (!arch && !cuda) arch = options.problem.default_arch();
+  if (!arch && !cuda) arch = Arch::kSm100;
   Plan plan;
   // What no kernel solves is refused before a device is asked for, unless only the device knows its
   // architecture.

@@ -24,6 +24,12 @@ __device__ inline F32x2 multiply_add(F32x2 a, F32x2 b, F32x2 c) {
   return d;
 }
 
+__device__ inline F32x2 add(F32x2 a, F32x2 b) {
+  F32x2 d;
+  asm("add.rn.f32x2 %0, %1, %2;" : "=l"(d) : "l"(a), "l"(b));
+  return d;
+}
+
 __device__ inline F32x2 multiply(F32x2 a, F32x2 b) {
   F32x2 d;
   asm("mul.rn.f32x2 %0, %1, %2;" : "=l"(d) : "l"(a), "l"(b));

@@ -64,6 +64,32 @@ constexpr KeyRange keys_seen(Band band, int row, int k_rows) {
   return {within(row + band.begin), within(row + band.end)};
 }
 
+// The tiles of keys [begin, end) that the `rows` query rows from `row` on see, of those that there are.
+// Outside [whole, edge) some row sees a tile in part. Every row that there is sees a key.
+struct KeyTiles {
+  int begin, whole, edge, end;
+
+  constexpr int count() const { return end - begin; }
+  constexpr bool holds(int tile) const { return tile >= begin && tile < end; }
+  constexpr bool partly_seen(int tile) const { return tile < whole || tile >= edge; }
+};
+constexpr KeyTiles key_tiles(Band band, int row, int rows, Lengths lengths, int tile_keys) {
+  if (row >= lengths.q_rows) return {0, 0, 0, 0};
+  const auto round_up = [&](int keys) { return (keys + tile_keys - 1) / tile_keys; };
+  const auto within = [](int x, int least, int most) { return x < least ? least : x > most ? most : x; };
+  // Rows see later keys the later they are: all of them see those from the last row's first to the first
+  // row's last.
+  const int last_row = (row + rows < lengths.q_rows ? row + rows : lengths.q_rows) - 1;
+  const KeyRange first = keys_seen(band, row, lengths.k_rows),
+                 last = keys_seen(band, last_row, lengths.k_rows);
+  KeyTiles tiles = {};
+  tiles.begin = first.begin / tile_keys;
+  tiles.end = round_up(last.end);
+  tiles.edge = within(first.end / tile_keys, tiles.begin, tiles.end);
+  tiles.whole = within(round_up(last.begin), tiles.begin, tiles.edge);
+  return tiles;
+}
+
 // The query tiles that see some of the `keys` keys from `key` on, the first of which there is. Never empty
 // where every key is seen.
 struct TileRange {

@@ -115,23 +115,7 @@ TEST_F(ForwardApi, AStructOfAnotherSizeIsRefused) {
       << sentence();
 }
 
-TEST_F(ForwardApi, AnArchWithoutKernelsIsUnsupported) {
-  EXPECT_EQ(flashback_forward_workspace(device_, &forward_, &bytes_, &message_), FLASHBACK_UNSUPPORTED);
-  EXPECT_EQ(sentence(), "arch is sm100; no forward kernel takes it yet; accepted: sm90");
-  EXPECT_EQ(flashback_forward_can_run(device_, &forward_, &message_), FLASHBACK_UNSUPPORTED);
-  EXPECT_EQ(flashback_forward(device_, &forward_, &message_), FLASHBACK_UNSUPPORTED);
-}
-
-class ForwardApiSm90 : public ForwardApi {
- protected:
-  void SetUp() override {
-    ForwardApi::SetUp();
-    flashback_device_close(device_);
-    ASSERT_EQ(flashback_device_emulator("sm90", 1, &device_, &message_), FLASHBACK_OK) << message_.text;
-  }
-};
-
-TEST_F(ForwardApiSm90, WorkspaceNeedsShapesOnly) {
+TEST_F(ForwardApi, WorkspaceNeedsShapesOnly) {
   EXPECT_EQ(flashback_forward_workspace(device_, &forward_, &bytes_, &message_), FLASHBACK_OK);
   EXPECT_EQ(bytes_, 256u);
   const std::int32_t lengths[2] = {};
@@ -140,7 +124,7 @@ TEST_F(ForwardApiSm90, WorkspaceNeedsShapesOnly) {
   EXPECT_EQ(bytes_, 3 * 256u);
 }
 
-TEST_F(ForwardApiSm90, WrongArgumentsAreNamed) {
+TEST_F(ForwardApi, WrongArgumentsAreNamed) {
   const auto expect = [&](flashback_status status, const std::string& expected) {
     EXPECT_EQ(flashback_forward_can_run(device_, &forward_, &message_), status);
     EXPECT_EQ(sentence(), expected);
@@ -180,7 +164,7 @@ TEST_F(ForwardApiSm90, WrongArgumentsAreNamed) {
   expect(FLASHBACK_OK, "");
   forward_.head_dim = 136;
   expect(FLASHBACK_UNSUPPORTED,
-         "head_dim is 136; no forward kernel for sm90 takes it yet; accepted: multiples of 8 up to 128");
+         "head_dim is 136; no forward kernel for sm100 takes it yet; accepted: multiples of 8 up to 128");
 }
 
 TEST_F(ForwardApi, NullArgumentsAreNamed) {

@@ -441,17 +441,28 @@ TEST(ForwardPlan, PersistentCtasAndSections) {
   ASSERT_EQ(plan.cleared.size(), 1u);
   EXPECT_EQ(plan.cleared[0].name, "next_ticket");
   EXPECT_EQ(plan.maps.size(), 3u);
-  EXPECT_EQ(std::get<sm90::forward::Parameters>(plan.launches[0].parameters).section, 1);
+  EXPECT_EQ(std::get<common::ForwardParameters>(plan.launches[0].parameters).section, 1);
   p.mask = Mask{300, 0};
   p.scale = -0.5f;
   plan = planned(p, target);
-  const auto& parameters = std::get<sm90::forward::Parameters>(plan.launches[0].parameters);
+  const auto& parameters = std::get<common::ForwardParameters>(plan.launches[0].parameters);
   EXPECT_EQ(parameters.section, 8)
       << "two rounds of 20 CTAs are 40 tiles; a head has 3 or 6, and there are 8";
   EXPECT_TRUE(parameters.negate_q);
   EXPECT_FLOAT_EQ(parameters.scale_log2, 0.5f * 1.442695f);
   target.multiprocessors = 200;
   EXPECT_EQ(planned(problem({2, 4, 2, 1000, 500, 64}), target).launches.size(), 3u) << "the backward pass";
+}
+
+TEST(ForwardPlan, OnBlackwellAnItemIs256Queries) {
+  Problem p = problem({2, 4, 2, 1000, 500, 64});
+  p.direction = Direction::kForward;
+  const Plan plan = planned(p);
+  expect_grid(plan.launches[0], 2 * 4 * 4, 1, 1);
+  EXPECT_EQ(plan.launches[0].block.x, 512u);
+  ASSERT_EQ(plan.maps.size(), 3u);
+  EXPECT_EQ(plan.maps[0].request.box[1], 256u);
+  EXPECT_EQ(plan.maps[1].request.box[1], 128u);
 }
 
 TEST(KernelTable, NamesAreUniqueAndTheImagesHoldThem) {
@@ -471,7 +482,7 @@ TEST(KernelTable, NamesAreUniqueAndTheImagesHoldThem) {
       EXPECT_NE(cubin.find(entry->name), std::string_view::npos) << entry->name;
     }
   }
-  EXPECT_EQ(names.size(), 60u);
+  EXPECT_EQ(names.size(), 72u);
 }
 
 TEST(KernelTable, FindsTheRowOfEveryVariant) {

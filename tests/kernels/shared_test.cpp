@@ -89,6 +89,39 @@ bool any_visible(Mask mask, int tile, int key_tile, Lengths lengths) {
   return false;
 }
 
+bool all_visible(Mask mask, int tile, int key_tile, Lengths lengths) {
+  for (int row = tile * kTile; row < std::min(lengths.q_rows, (tile + 1) * kTile); ++row) {
+    for (int key = key_tile * kTile; key < (key_tile + 1) * kTile; ++key) {
+      if (key >= lengths.k_rows || !visible(mask, row, key, lengths)) return false;
+    }
+  }
+  return true;
+}
+
+// Of sequences in which every row sees a key: what a forward kernel visits, and where it masks.
+TEST_P(MaskTest, KeyTilesAreThoseWithAVisibleElement) {
+  for_each([&](Lengths lengths) {
+    const Band band = band_of(mask_, lengths);
+    const auto seen = [&](int row) { return keys_seen(band, row, lengths.k_rows); };
+    for (int row = 0; row < lengths.q_rows; ++row) {
+      if (seen(row).begin >= seen(row).end) return;
+    }
+    for (int tile = 0; tile * kTile < lengths.q_rows + kTile; ++tile) {
+      const KeyTiles keys = key_tiles(band, tile * kTile, kTile, lengths, kTile);
+      for (int key_tile = 0; key_tile * kTile < lengths.k_rows; ++key_tile) {
+        ASSERT_EQ(keys.holds(key_tile), any_visible(mask_, tile, key_tile, lengths))
+            << "query tile " << tile << " of " << lengths.q_rows << " rows, key tile " << key_tile << " of "
+            << lengths.k_rows;
+        if (keys.holds(key_tile)) {
+          ASSERT_EQ(!keys.partly_seen(key_tile), all_visible(mask_, tile, key_tile, lengths))
+              << "query tile " << tile << " of " << lengths.q_rows << " rows, key tile " << key_tile << " of "
+              << lengths.k_rows;
+        }
+      }
+    }
+  });
+}
+
 TEST_P(MaskTest, QueryTilesAreThoseWithAVisibleElement) {
   for_each([&](Lengths lengths) {
     for (int key_tile = 0; key_tile * kTile < lengths.k_rows; ++key_tile) {

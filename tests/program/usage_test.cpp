@@ -190,10 +190,11 @@ TEST_F(Usage, ListIsTheTable) {
     EXPECT_EQ(kernel["entries"].size(), forward ? 3u : 5u);
     EXPECT_TRUE(kernel["entries"].contains(forward ? "unseen" : "postprocess"));
     EXPECT_NE(text.out.find(kernel["entries"]["main"].get<std::string>() + "\n"), std::string::npos);
-    variants += kernel["arch"] == "sm100" && kernel["head_dim"] == 64 && kernel["dtype"] == "bf16";
+    // Forward kernels have no variants, Hopper no tensor memory, and at head dim 128 only one map fits.
+    const bool has_variants = !forward && kernel["arch"] == "sm100" && kernel["head_dim"] == 64;
+    EXPECT_EQ(kernel.contains("tmem"), has_variants);
+    variants += has_variants && kernel["dtype"] == "bf16";
     hopper += kernel["arch"] == "sm90" && kernel["head_dim"] == 64 && kernel["dtype"] == "bf16";
-    // Hopper has no tensor memory, and at head dim 128 only one map fits.
-    EXPECT_EQ(kernel.contains("tmem"), kernel["arch"] == "sm100" && kernel["head_dim"] == 64);
   }
   EXPECT_EQ(variants, 12);  // three masks, four variants
   EXPECT_EQ(hopper, 6);     // three masks, two passes
@@ -247,7 +248,7 @@ TEST_F(Usage, ForwardIsJudged) {
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     const Json report = Json::parse(outcome.out);
     EXPECT_EQ(report["word"], "emulated");
-    EXPECT_EQ(report["arch"], "sm90");
+    EXPECT_EQ(report["arch"], "sm100");
     EXPECT_TRUE(report["ok"]);
     for (const char* output : {"out", "lse"}) {
       EXPECT_TRUE(report[output]["ok"]) << output;
@@ -258,13 +259,21 @@ TEST_F(Usage, ForwardIsJudged) {
   const Outcome text = run("run forward");
   EXPECT_EQ(text.code, 0);
   EXPECT_NE(text.out.find("out and lse are right"), std::string::npos) << text.out;
-  const Outcome plan = run("plan forward --arch sm90 --seqlen-q 300");
-  EXPECT_EQ(plan.code, 0);
-  EXPECT_NE(plan.out.find("forward_sm90_d64_bf16_dense"), std::string::npos) << plan.out;
-  const Outcome refused = run("run forward --arch sm100");
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_NE(refused.err.find("arch is sm100; no forward kernel takes it yet; accepted: sm90"),
-            std::string::npos);
+  const Outcome hopper = run("run forward --arch sm90 --json");
+  ASSERT_EQ(hopper.code, 0) << hopper.err;
+  EXPECT_EQ(Json::parse(hopper.out)["arch"], "sm90");
+}
+
+TEST_F(Usage, PlanOfTheForwardPass) {
+  const Outcome sm90 = run("plan forward --arch sm90 --seqlen-q 300");
+  EXPECT_EQ(sm90.code, 0);
+  EXPECT_NE(sm90.out.find("forward_sm90_d64_bf16_dense"), std::string::npos) << sm90.out;
+  EXPECT_EQ(sm90.out.find("tensor memory"), std::string::npos) << sm90.out;
+  const Outcome sm100 = run("plan forward --head-dim 128");
+  EXPECT_EQ(sm100.code, 0);
+  EXPECT_NE(sm100.out.find("forward_sm100_d128_bf16_dense"), std::string::npos) << sm100.out;
+  EXPECT_NE(sm100.out.find("tensor memory: 512 columns"), std::string::npos) << sm100.out;
+  EXPECT_NE(sm100.out.find("P1   [128, 192)  16 bit, over S1"), std::string::npos) << sm100.out;
 }
 
 TEST_F(Usage, HostTimeNeedsNoDevice) {

@@ -23,18 +23,16 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/common/parameters.h"
+#include "kernels/common/forward.h"
 #include "kernels/ptx/barrier.h"
 #include "kernels/shared/dtype.h"
-#include "kernels/shared/mask.h"
-#include "kernels/shared/sequences.h"
-#include "kernels/shared/tensor_map_bytes.h"
 #include "kernels/tile/operand.h"
 
 namespace flashback::sm90::forward {
 
 using shared::Dtype;
 using shared::Mask;
+using Parameters = common::ForwardParameters;
 
 struct Config {
   int head_dim;  // 64 or 128
@@ -136,29 +134,5 @@ constexpr std::uint32_t shared_bytes(int head_dim) {
   return head_dim == 64 ? shared_bytes<Config{64, Dtype::kBf16, Mask::kDense}>()
                         : shared_bytes<Config{128, Dtype::kBf16, Mask::kDense}>();
 }
-
-// Everything a launch is told.
-struct Parameters {
-  // 16-bit loads: dims (d, row, head, batch, shift), box 64 channels x the rows of a tile, 128-byte swizzle.
-  // Rows end where the sequence ends: see at_row.
-  TensorMapBytes q, k, v;
-  common::View out;
-  common::RowOutput lse;      // no data: not wanted
-  const float* sink;          // [head], or null
-  std::int32_t* next_ticket;  // zero before the launch
-
-  // |scale| * log2(e). With a negative scale the queries are negated, so that the largest score is the
-  // largest product.
-  float scale_log2;
-  bool negate_q;
-  std::int32_t heads;
-  std::int32_t group;  // query heads of a key/value head
-  std::int32_t head_dim;
-  // Tickets run over sections of so many heads, of all sequences; within a section tiles of queries descend
-  // slowest, so that under a causal mask the longest items come first and the last ones fill the gaps. Ragged
-  // sequences: over the heads of each tile of queries.
-  std::int32_t section;
-  shared::Sequences sequences;
-};
 
 }  // namespace flashback::sm90::forward

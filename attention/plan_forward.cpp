@@ -1,5 +1,5 @@
-// The plan of a forward pass on Hopper: persistent CTAs, one a multiprocessor, that take tiles of queries
-// from a counter; and, where the problem has them, the rows that none of these tiles holds.
+// The plan of a forward pass: persistent CTAs, one a multiprocessor, that take tiles of queries from a
+// counter; and, where the problem has them, the rows that none of these tiles holds.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -10,11 +10,9 @@
 namespace flashback {
 namespace {
 
-namespace hopper = sm90::forward;
-
-class HopperPlanner : Planner {
+class ForwardPlanner : Planner {
  public:
-  HopperPlanner(const Problem& problem, const Kernel& kernel, int multiprocessors)
+  ForwardPlanner(const Problem& problem, const Kernel& kernel, int multiprocessors)
       : Planner(problem, kernel), multiprocessors_(multiprocessors) {
     add_cleared_part("next_ticket", 1);
     add_schedule_parts();
@@ -42,7 +40,7 @@ class HopperPlanner : Planner {
     return {pointer<float>(t.data), problem_.q_sequences.packed() ? 0 : t.batch_stride, t.head_stride};
   }
 
-  hopper::Parameters main_parameters() const {
+  common::ForwardParameters main_parameters() const {
     return {.q = {},
             .k = {},
             .v = {},
@@ -73,7 +71,7 @@ class HopperPlanner : Planner {
 
   // A load takes 64 channels.
   void add_maps() {
-    using P = hopper::Parameters;
+    using P = common::ForwardParameters;
     const Tensors& t = tensors();
     const Box q_box = {tile::kRowElements, kernel_.tile_q, Swizzle::k128},
               k_box = {tile::kRowElements, kernel_.tile_k, Swizzle::k128};
@@ -86,8 +84,8 @@ class HopperPlanner : Planner {
 
 }  // namespace
 
-Plan plan_forward_sm90(const Problem& problem, const Kernel& kernel, int multiprocessors) {
-  return HopperPlanner(problem, kernel, multiprocessors).plan();
+Plan plan_forward(const Problem& problem, const Kernel& kernel, int multiprocessors) {
+  return ForwardPlanner(problem, kernel, multiprocessors).plan();
 }
 
 }  // namespace flashback

@@ -1,5 +1,4 @@
-// The Hopper forward kernel the whole way: C API, plan, launches on the emulator, the double-precision
-// reference.
+// The forward kernels the whole way: C API, plan, launches on the emulator, the double-precision reference.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -12,21 +11,21 @@
 namespace flashback::test {
 namespace {
 
-// Around the 64 rows of a warpgroup, the 128 keys of a tile, the 192 queries of a CTA.
-constexpr std::array<std::int64_t, 11> kLengths = {1, 2, 63, 65, 127, 128, 129, 191, 193, 257, 500};
+// Around the rows of a warpgroup (64, on sm100 128), the 128 keys of a tile, the 192 or 256 queries of a CTA.
+constexpr std::array<std::int64_t, 12> kLengths = {1, 2, 63, 65, 127, 128, 129, 191, 193, 256, 257, 500};
 constexpr Data kData[] = {Data::kNormal, Data::kLow, Data::kHigh, Data::kEqual, Data::kZero, Data::kHeavy};
 
-flashback_device* emulator(int threads = 0) {
+flashback_device* emulator(Arch arch, int threads = 0) {
   flashback_device* opened = nullptr;
   flashback_message message;
-  check(flashback_device_emulator("sm90", threads, &opened, &message), message);
+  check(flashback_device_emulator(std::string(name(arch)).c_str(), threads, &opened, &message), message);
   return opened;
 }
 
-class ForwardSm90 : public testing::Test {
+class Forward : public testing::TestWithParam<Arch> {
  protected:
-  ForwardSm90() : device_(emulator()) {}
-  ~ForwardSm90() override { flashback_device_close(device_); }
+  Forward() : device_(emulator(GetParam())) {}
+  ~Forward() override { flashback_device_close(device_); }
 
   void solve(const Case& c, std::uint64_t seed) {
     SCOPED_TRACE(
@@ -41,7 +40,7 @@ class ForwardSm90 : public testing::Test {
 };
 
 // Every length in both roles, all pairs.
-TEST_F(ForwardSm90, Lengths) {
+TEST_P(Forward, Lengths) {
   for (Mask mask : {Mask::kDense, Mask::kCausal}) {
     for (std::int64_t seqlen_q : kLengths) {
       for (std::int64_t seqlen_k : kLengths)
@@ -50,7 +49,7 @@ TEST_F(ForwardSm90, Lengths) {
   }
 }
 
-TEST_F(ForwardSm90, EveryKindOfData) {
+TEST_P(Forward, EveryKindOfData) {
   for (Mask mask : {Mask::kDense, Mask::kCausal}) {
     for (Data data : kData) {
       for (Dtype dtype : {Dtype::kBf16, Dtype::kF16}) {
@@ -66,7 +65,7 @@ TEST_F(ForwardSm90, EveryKindOfData) {
 }
 
 // Multiples of 8 are filled up with zeros; channels after them are not written.
-TEST_F(ForwardSm90, HeadDims) {
+TEST_P(Forward, HeadDims) {
   for (std::int64_t head_dim : {8, 24, 56, 72, 96, 120, 128}) {
     for (Mask mask : {Mask::kDense, Mask::kCausal, Mask{100, 20}}) {
       Case c{.shape = {.heads = 2, .kv_heads = 1, .seqlen_q = 150, .seqlen_k = 270, .head_dim = head_dim},
@@ -77,7 +76,7 @@ TEST_F(ForwardSm90, HeadDims) {
   }
 }
 
-TEST_F(ForwardSm90, BatchesHeadsGroupsAndLayouts) {
+TEST_P(Forward, BatchesHeadsGroupsAndLayouts) {
   for (Mask mask : {Mask::kDense, Mask::kCausal}) {
     for (std::int64_t kv_heads : {6, 3, 1}) {
       for (Layout layout : {Layout::kPacked, Layout::kHeadMajor, Layout::kGaps}) {
@@ -93,7 +92,7 @@ TEST_F(ForwardSm90, BatchesHeadsGroupsAndLayouts) {
 
 // More tiles of queries than multiprocessors: CTAs take several, from the counter, and each of its stages
 // twice.
-TEST_F(ForwardSm90, CtasTakeSeveralItems) {
+TEST_P(Forward, CtasTakeSeveralItems) {
   for (Mask mask : {Mask::kDense, Mask::kCausal}) {
     solve(
         {.shape = {.batch = 5, .heads = 40, .kv_heads = 20, .seqlen_q = 400, .seqlen_k = 130}, .mask = mask},
@@ -101,7 +100,7 @@ TEST_F(ForwardSm90, CtasTakeSeveralItems) {
   }
 }
 
-TEST_F(ForwardSm90, Windows) {
+TEST_P(Forward, Windows) {
   for (const Mask& mask : {Mask{0, 0}, Mask{5, 5}, Mask{64, 0}, Mask{200, kUnlimited}, Mask{kUnlimited, 70},
                            Mask{0, 300}, Mask{130, 130}, Mask{1000, 1000}}) {
     for (const auto& [seqlen_q, seqlen_k] : {std::pair{500, 500}, {130, 600}, {600, 130}}) {
@@ -111,7 +110,7 @@ TEST_F(ForwardSm90, Windows) {
 }
 
 // Rows that see no key, with and without a sink.
-TEST_F(ForwardSm90, EmptyRows) {
+TEST_P(Forward, EmptyRows) {
   for (bool sink : {false, true}) {
     for (const auto& [seqlen_q, seqlen_k] : {std::pair{300, 100}, {400, 1}, {100, 0}}) {
       Case c{.shape = {.batch = 2, .heads = 2, .kv_heads = 2, .seqlen_q = seqlen_q, .seqlen_k = seqlen_k},
@@ -122,13 +121,13 @@ TEST_F(ForwardSm90, EmptyRows) {
   }
 }
 
-TEST_F(ForwardSm90, NothingToDo) {
+TEST_P(Forward, NothingToDo) {
   solve({.shape = {.batch = 0, .seqlen_q = 10, .seqlen_k = 10}}, 7);
   solve({.shape = {.seqlen_q = 0, .seqlen_k = 10}}, 7);
 }
 
 // A sink far above all scores, far below, and among them.
-TEST_F(ForwardSm90, Sinks) {
+TEST_P(Forward, Sinks) {
   for (Data data : {Data::kNormal, Data::kLow, Data::kHigh}) {
     for (Mask mask : {Mask::kDense, Mask::kCausal}) {
       Case c{.shape = {.heads = 4, .kv_heads = 2, .seqlen_q = 200, .seqlen_k = 150}, .mask = mask};
@@ -140,7 +139,7 @@ TEST_F(ForwardSm90, Sinks) {
 }
 
 // Packed, padded and both; sequences without rows of one side; rows of no sequence hold NaN.
-TEST_F(ForwardSm90, RaggedSequences) {
+TEST_P(Forward, RaggedSequences) {
   for (Mask mask : {Mask::kDense, Mask::kCausal, Mask{50, 10}}) {
     for (bool leave : {false, true}) {
       for (bool sink : {false, true}) {
@@ -165,7 +164,7 @@ TEST_F(ForwardSm90, RaggedSequences) {
   }
 }
 
-TEST_F(ForwardSm90, ScalesOtherThanTheUsual) {
+TEST_P(Forward, ScalesOtherThanTheUsual) {
   for (float scale : {1.0f, 0.01f, -0.125f}) {
     for (std::int64_t head_dim : {64, 128}) {
       Case c{.shape = {.seqlen_q = 140, .seqlen_k = 130, .head_dim = head_dim}, .mask = Mask::kCausal};
@@ -176,7 +175,7 @@ TEST_F(ForwardSm90, ScalesOtherThanTheUsual) {
   }
 }
 
-TEST_F(ForwardSm90, LseMayBeLeftOut) {
+TEST_P(Forward, LseMayBeLeftOut) {
   Case c{.shape = {.heads = 2, .kv_heads = 2, .seqlen_q = 250, .seqlen_k = 130}, .mask = Mask::kCausal};
   const Question16 question = question_of(c, 14);
   const Outputs with = run_forward(device_, c, question), without = run_forward(device_, c, question, false);
@@ -185,20 +184,20 @@ TEST_F(ForwardSm90, LseMayBeLeftOut) {
 }
 
 // The bytes follow from the problem alone.
-TEST_F(ForwardSm90, BytesDependOnNothingElse) {
+TEST_P(Forward, BytesDependOnNothingElse) {
   const Case c{.shape = {.batch = 4, .heads = 12, .kv_heads = 6, .seqlen_q = 700, .seqlen_k = 200},
                .mask = Mask::kCausal};
   const Question16 question = question_of(c, 15);
   const Outputs first = run_forward(device_, c, question);
   for (int threads : {1, 3}) {
-    flashback_device* const other = emulator(threads);
+    flashback_device* const other = emulator(GetParam(), threads);
     const Outputs got = run_forward(other, c, question);
     EXPECT_EQ(got.out, first.out) << threads;
     flashback_device_close(other);
   }
 }
 
-TEST_F(ForwardSm90, AWrongRowIsFound) {
+TEST_P(Forward, AWrongRowIsFound) {
   const Case c{.shape = {.seqlen_q = 100, .seqlen_k = 100}};
   const Question16 question = question_of(c, 16);
   Question16 moved = question;
@@ -207,6 +206,9 @@ TEST_F(ForwardSm90, AWrongRowIsFound) {
   const Verdict v = judge(got.out, question.exact.out, question.sixteen.out, {1, 100, 1, 64}, Dtype::kBf16);
   EXPECT_FALSE(v.ok);
 }
+
+INSTANTIATE_TEST_SUITE_P(, Forward, testing::Values(Arch::kSm100, Arch::kSm90),
+                         [](const auto& info) { return std::string(name(info.param)); });
 
 }  // namespace
 }  // namespace flashback::test

@@ -1,0 +1,67 @@
+// What the host tells a forward kernel, and how a ticket becomes a tile of queries. Plain C++.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/common/parameters.h"
+#include "kernels/shared/mask.h"
+#include "kernels/shared/sections.h"
+#include "kernels/shared/sequences.h"
+#include "kernels/shared/tensor_map_bytes.h"
+
+namespace flashback::common {
+
+struct ForwardParameters {
+  // 16-bit loads: dims (d, row, head, batch, shift), box 64 channels x the rows of a tile, 128-byte swizzle.
+  // Rows end where the sequence ends: see at_row.
+  TensorMapBytes q, k, v;
+  View out;
+  RowOutput lse;              // no data: not wanted
+  const float* sink;          // [head], or null
+  std::int32_t* next_ticket;  // zero before the launch
+
+  // |scale| * log2(e). With a negative scale the queries, or their products, are negated, so that the largest
+  // score is the largest product.
+  float scale_log2;
+  bool negate_q;
+  std::int32_t heads;
+  std::int32_t group;  // query heads of a key/value head
+  std::int32_t head_dim;
+  // Tickets run over sections of so many heads, of all sequences; within a section tiles of queries descend
+  // slowest, so that under a causal mask the longest items come first and the last ones fill the gaps. Ragged
+  // sequences: over the heads of each tile of queries.
+  std::int32_t section;
+  shared::Sequences sequences;
+};
+
+// A tile of queries of one head: what a ticket stands for.
+struct Queries {
+  int batch;  // -1: there are not so many
+  int head;
+  int row;  // the first one, of the queries in sight
+  shared::Sight sight;
+  shared::Band band;
+};
+constexpr Queries queries_of(const ForwardParameters& p, shared::Mask mask, int tile_rows, int ticket) {
+  const shared::Sequences& s = p.sequences;
+  Queries found = {.batch = -1, .head = 0, .row = 0, .sight = {}, .band = {}};
+  if (ticket >= s.q.all_tiles * p.heads) return found;
+  shared::Place place = {};
+  if (s.q.first_tile) {
+    place = shared::place_of(s.q, s.batch, ticket / p.heads);
+    found.head = ticket % p.heads;
+    if (place.batch < 0) return found;
+  } else {
+    const shared::Share share = shared::share_of(ticket, p.section, s.q.tiles, s.batch * p.heads);
+    place = {share.head / p.heads, share.tile};
+    found.head = share.head % p.heads;
+  }
+  found.batch = place.batch;
+  found.sight = shared::sight_of(s, place.batch);
+  const shared::Lengths lengths = found.sight.lengths(s);
+  found.row = (shared::tiles_of(lengths.q_rows, tile_rows) - 1 - place.tile) * tile_rows;
+  found.band = shared::band_of(mask, lengths);
+  return found;
+}
+
+}  // namespace flashback::common

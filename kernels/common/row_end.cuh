@@ -1,0 +1,50 @@
+// What leaves a forward kernel: lse, and whole rows of O.
+#pragma once
+
+#include "kernels/common/forward.h"
+#include "kernels/ptx/math.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/tile/operand.h"
+
+namespace flashback::common {
+
+// What a row's sum and the sink make of O and lse: O is multiplied by `scale`; lse is a natural logarithm.
+// `sum` is of exp2(score * scale_log2 - shift).
+struct RowEnd {
+  float scale, lse;
+
+  __device__ RowEnd(const ForwardParameters& p, int head, float sum, float shift) {
+    constexpr float kLn2 = 0.6931471805599453f;
+    float factor = 1;
+    if (p.sink) {
+      const float sink = p.sink[head] * kLog2e, above = fmaxf(shift, sink);
+      factor = ptx::exp2(shift - above);
+      sum = fmaf(sum, factor, ptx::exp2(sink - above));
+      shift = above;
+    }
+    scale = factor / sum;
+    lse = (shift + log2f(sum)) * kLn2;
+  }
+};
+
+// Rows [first, first + rows) of a tile, of which there are `count`, by a warp: eight lanes a row, four rows
+// at a time. The shared address `from` is that of the first one in a slab of 64 channels.
+template <int rows>
+__device__ void store_whole_rows(const ForwardParameters& p, const Queries& queries, std::uint32_t from,
+                                 int first, int count, int slab) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, chunk = lane % 8;
+  const int d = slab * tile::kRowElements + 8 * chunk;
+#pragma unroll 4
+  for (int i = 0; i < rows; i += 4) {
+    const int row = first + i + lane / 8;
+    float4 x;  // eight channels
+    ptx::load_shared(x, from + tile::OperandTile<rows>::chunk(i + lane / 8, chunk));
+    if (row >= count || d >= p.head_dim) continue;
+    std::uint16_t* const out = static_cast<std::uint16_t*>(p.out.data) + queries.batch * p.out.batch_stride +
+                               std::int64_t{queries.sight.q.first + queries.row + row} * p.out.row_stride +
+                               queries.head * p.out.head_stride + d;
+    *reinterpret_cast<float4*>(out) = x;
+  }
+}
+
+}  // namespace flashback::common
