@@ -154,4 +154,27 @@ std::vector<Cell> chosen_cells(const std::string& words) {
   return cells;
 }
 
+namespace {
+
+std::vector<Cell> all_of(std::initializer_list<const char*> choices) {
+  std::vector<Cell> cells;
+  for (const char* words : choices) {
+    const std::vector<Cell> more = chosen_cells(words);
+    cells.insert(cells.end(), more.begin(), more.end());
+  }
+  return cells;
+}
+
+}  // namespace
+
+std::vector<Cell> headline_cells() {
+  return all_of({"mha,32k", "gqa,16k", "dense,mha,8k,fp16", "mha,16k,deterministic"});
+}
+
+std::vector<Cell> sweep_cells() {
+  return all_of({"mha,gqa,mqa,default,deterministic,512,1k,2k,4k,8k,16k,32k",
+                 "window,mha,default,deterministic,512,1k,2k,4k,8k,16k,32k",
+                 "mha,fp16,512,1k,2k,4k,8k,16k,32k", "mha,packed,1k,2k,4k,8k,16k,32k"});
+}
+
 }  // namespace flashback::bench

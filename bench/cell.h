@@ -35,4 +35,8 @@ double flop(const Cell& cell);
 // Throws a Failure.
 std::vector<Cell> chosen_cells(const std::string& words);
 
+// Those of the published headline, and 124 of the published sweep's kinds.
+std::vector<Cell> headline_cells();
+std::vector<Cell> sweep_cells();
+
 }  // namespace flashback::bench

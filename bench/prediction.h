@@ -28,13 +28,14 @@ class CtaTimes {
 // The trip counts that a prediction needs.
 inline constexpr int kTripCounts[] = {1, 2, 4, 8, 24};
 
-struct Pass {
+struct Predicted {
   double seconds = 0;  // of all three kernels
   double tflops = 0;   // the published count: 2.5 times the forward's, half of it under a causal mask
   double tile_cycles = 0;
 };
-Pass predict(Arch arch, const Problem& problem, const CtaTimes& times, const emulator::timing::Costs& costs);
-double flops(const Problem& problem);
+// `sequences` are the rows of each sequence, of q and of k alike; none: all have the shape's.
+Predicted predict(Arch arch, const Problem& problem, const CtaTimes& times,
+                  const emulator::timing::Costs& costs, std::vector<std::int64_t> sequences = {});
 
 // A prediction with what the open constants leave open.
 struct Interval {

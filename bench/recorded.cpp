@@ -1,5 +1,7 @@
 #include "bench/recorded.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -52,26 +54,53 @@ std::vector<timing::Recording> run(Arch arch, const Problem& problem, const std:
 Recordings record(Arch arch, const Problem& problem, std::span<const int> trip_counts) {
   Recordings recordings;
   Problem small = problem;
-  const std::int64_t group = problem.shape.heads / problem.shape.kv_heads;
-  if (problem.mask == Mask::kCausal && arch == Arch::kSm100) {
-    // The tile of keys k of n meets n - k tiles of rows, and is the k-th CTA.
+  small.q_sequences = small.k_sequences = {};
+  // Two query heads of a group run what any number of them runs.
+  const std::int64_t group = std::min<std::int64_t>(problem.shape.heads / problem.shape.kv_heads, 2);
+  const auto square = [&](std::int64_t tiles) {
+    small.shape = {.heads = group, .seqlen_q = kTile * tiles, .seqlen_k = kTile * tiles};
+  };
+  const auto keep = [&](int trips, timing::Recording recording) {
+    recordings.emplace(trips, std::move(recording));
+  };
+  const auto only = [](std::vector<timing::Recording> one) {
+    if (one.size() != 1) throw program::Failure(program::kInternal, "the recorded launch has no such CTA");
+    return std::move(one.front());
+  };
+  const MaskKind kind = kind_of(problem.mask);
+  if (kind == MaskKind::kCausal && arch == Arch::kSm100) {
+    // The tile of keys k of n meets n - k tiles of rows; it is the k-th CTA, in deterministic mode from the
+    // end.
     const int most = *std::max_element(trip_counts.begin(), trip_counts.end());
-    small.shape = {.heads = group, .seqlen_q = kTile * most, .seqlen_k = kTile * most};
+    square(most);
     std::set<std::uint64_t> ctas;
-    for (int trips : trip_counts) ctas.insert(static_cast<std::uint64_t>(most - trips));
+    for (int trips : trip_counts)
+      ctas.insert(std::uint64_t(problem.deterministic ? trips - 1 : most - trips));
     for (timing::Recording& recording : run(arch, small, ctas)) {
-      const int trips = most - static_cast<int>(recording.cta);
-      recordings.emplace(trips, std::move(recording));
+      const int cta = static_cast<int>(recording.cta);
+      keep(problem.deterministic ? cta + 1 : most - cta, std::move(recording));
     }
-    return recordings;
+  } else {
+    for (int trips : trip_counts) {
+      // One tile of keys; under a mask the square, whose first tile of keys meets every tile of rows.
+      square(trips);
+      if (kind == MaskKind::kDense) small.shape.seqlen_k = kTile;
+      if (kind == MaskKind::kWindow) small.mask = {kTile * (trips - 1), 0};
+      const bool backwards = kind == MaskKind::kWindow && problem.deterministic && arch == Arch::kSm100;
+      keep(trips, only(run(arch, small, {backwards ? std::uint64_t(trips - 1) : 0})));
+    }
   }
-  for (int trips : trip_counts) {
-    // One tile of keys; under a causal mask the square, whose first tile of keys meets every tile of rows.
-    const int key_tiles = problem.mask == Mask::kCausal ? trips : 1;
-    small.shape = {.heads = group, .seqlen_q = kTile * trips, .seqlen_k = kTile * key_tiles};
-    std::vector<timing::Recording> one = run(arch, small, {0});
-    if (one.size() != 1) throw program::Failure(program::kInternal, "the recorded launch has no first CTA");
-    recordings.emplace(trips, std::move(one.front()));
+  // More tiles are more work: the CTAs were those that they were taken for.
+  std::size_t before = 0;
+  for (const auto& [trips, recording] : recordings) {
+    std::size_t events = 0;
+    for (const timing::Stream& stream : recording.warps) events += stream.events.size();
+    if (events <= before) {
+      throw program::Failure(
+          program::kInternal,
+          fmt::format("the CTA recorded for {} tiles does no more than one for fewer", trips));
+    }
+    before = events;
   }
   return recordings;
 }

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
-#include <tuple>
 
 #include "attention/launch.h"
+#include "emulator/timing/replay.h"
 #include "program/failure.h"
 
 namespace flashback::bench {
@@ -34,7 +36,17 @@ struct Case {
   Mask mask = Mask::kDense;
   Dtype dtype = Dtype::kBf16;
   bool deterministic = false;
+  bool ragged = false;  // sequences of `seqlen` rows, half and a quarter of them in turn
 };
+
+// The rows of each sequence of a ragged case, else nothing.
+std::vector<std::int64_t> sequences_of(const Case& c) {
+  std::vector<std::int64_t> rows;
+  if (!c.ragged) return rows;
+  for (std::int64_t left = kTokens; left > 0; left -= rows.back())
+    rows.push_back(std::min(left, c.seqlen >> rows.size() % 3));
+  return rows;
+}
 
 Problem problem_of(const Case& c, const Variant& v) {
   Problem problem;
@@ -43,6 +55,12 @@ Problem problem_of(const Case& c, const Variant& v) {
                    .kv_heads = c.kv_heads,
                    .seqlen_q = c.seqlen,
                    .seqlen_k = c.seqlen};
+  if (c.ragged) {
+    constexpr Address kSomewhere = 256;  // no tensor is looked at
+    problem.shape.batch = std::ssize(sequences_of(c));
+    problem.shape.seqlen_q = problem.shape.seqlen_k = kTokens;
+    problem.q_sequences.cu_seqlens = problem.k_sequences.cu_seqlens = kSomewhere;
+  }
   problem.mask = c.mask;
   problem.dtype = c.dtype;
   problem.deterministic = c.deterministic;
@@ -65,8 +83,9 @@ class Shelf {
   const Recordings& of(const Problem& problem) {
     Plan plan;
     program::require(make_plan(kArch, problem, &plan));
-    const std::string key =
-        plan.kernel->main.name + (problem.shape.kv_heads != problem.shape.heads ? " grouped" : "");
+    const std::string key = plan.kernel->main.name +
+                            (problem.shape.kv_heads != problem.shape.heads ? " grouped" : "") +
+                            (problem.deterministic ? " deterministic" : "");
     const auto found = shelf_.find(key);
     if (found != shelf_.end()) return found->second;
     began_("recording " + key);
@@ -85,18 +104,21 @@ Row row_of(const Case& c, const Variant& variant, const std::vector<Costs>& sett
   row.name = c.name;
   row.variant = name_of(variant);
   row.shape = problem.shape;
+  row.deterministic = c.deterministic;
+  row.seqlen = c.seqlen;
   row.mask = c.mask;
   row.dtype = c.dtype;
   row.no_kernel = missing(c, variant);
   if (!row.no_kernel.empty()) return row;
   const Recordings &recorded = shelf.of(problem), &recorded_baseline = shelf.of(baseline);
   began("predicting " + c.name + " " + row.variant);
+  const std::vector<std::int64_t> sequences = sequences_of(c);
   const std::size_t n = settings.size();
   std::vector<double> tflops(n), before(n), ratio(n), tile(n), tile_before(n);
   in_parallel(n, [&](std::size_t i) {
     const CtaTimes times(recorded, settings[i]), times_before(recorded_baseline, settings[i]);
-    const Pass pass = predict(kArch, problem, times, settings[i]),
-               pass_before = predict(kArch, baseline, times_before, settings[i]);
+    const Predicted pass = predict(kArch, problem, times, settings[i], sequences),
+                    pass_before = predict(kArch, baseline, times_before, settings[i], sequences);
     tflops[i] = pass.tflops;
     before[i] = pass_before.tflops;
     ratio[i] = pass.tflops / pass_before.tflops;
@@ -193,46 +215,95 @@ SuiteResult predict_ablation(bool with_intervals, const std::function<void(const
   return result;
 }
 
+namespace {
+
+std::vector<Case> sweep_cases() {
+  constexpr Mask kLocal = {1024, 0};
+  std::vector<Case> cases;
+  const auto add = [&](std::int64_t kv_heads, std::int64_t seqlen, const Mask& mask, Dtype dtype,
+                       bool deterministic, bool ragged) {
+    const char* const heads = kv_heads == kHeads ? "mha" : kv_heads == 1 ? "mqa" : "gqa";
+    const std::string_view kind = mask == kLocal ? "local" : name(kind_of(mask));
+    cases.push_back({fmt::format("{}_{}{}_{}{}_{}", kind, heads, ragged ? "_varlen" : "", name(dtype),
+                                 deterministic ? "_det" : "", seqlen),
+                     kv_heads, seqlen, mask, dtype, deterministic, ragged});
+  };
+  for (const std::int64_t seqlen : kSweepLengths) {
+    for (const bool deterministic : {false, true}) {
+      for (const std::int64_t kv_heads : {kHeads, std::int64_t{8}, std::int64_t{1}}) {
+        for (const Mask& mask : {Mask::kDense, Mask::kCausal})
+          add(kv_heads, seqlen, mask, Dtype::kBf16, deterministic, false);
+      }
+      add(kHeads, seqlen, kLocal, Dtype::kBf16, deterministic, false);
+    }
+    for (const Mask& mask : {Mask::kDense, Mask::kCausal}) {
+      add(kHeads, seqlen, mask, Dtype::kF16, false, false);
+      if (seqlen > kSweepLengths[0]) add(kHeads, seqlen, mask, Dtype::kBf16, false, true);
+    }
+  }
+  return cases;
+}
+
+}  // namespace
+
 SuiteResult predict_sweep(const std::function<void(const std::string&)>& began) {
   const std::vector<Costs> all = settings_for(false);
   Shelf shelf(began);
   SuiteResult result;
   result.settings = all.size();
-  double logarithms = 0, worst = 1e9;
-  int known = 0;
-  for (const Dtype dtype : {Dtype::kBf16, Dtype::kF16}) {
-    for (const bool deterministic : {false, true}) {
-      for (const std::int64_t kv_heads : {kHeads, std::int64_t{8}, std::int64_t{1}}) {
-        for (const Mask mask : {Mask::kDense, Mask::kCausal}) {
-          for (const std::int64_t seqlen : {512, 1024, 2048, 4096, 8192, 16384, 32768}) {
-            const char* const heads = kv_heads == kHeads ? "mha" : kv_heads == 1 ? "mqa" : "gqa";
-            const Case c = {fmt::format("{}_{}_{}{}_{}", name(mask), heads, name(dtype),
-                                        deterministic ? "_det" : "", seqlen),
-                            kv_heads,
-                            seqlen,
-                            mask,
-                            dtype,
-                            deterministic};
-            Row row = row_of(c, kResult, all, shelf, began);
-            if (row.no_kernel.empty()) {
-              logarithms += std::log(row.ratio.nominal);
-              worst = std::min(worst, row.ratio.nominal);
-              ++known;
-            }
-            result.rows.push_back(std::move(row));
-          }
-        }
-      }
-    }
-  }
-  if (known > 0) {
-    result.geometric_mean = std::exp(logarithms / known);
-    result.worst = worst;
-  }
+  for (const Case& c : sweep_cases()) result.rows.push_back(row_of(c, kResult, all, shelf, began));
   return result;
 }
 
-std::vector<Sensitivity> predict_sensitivity(const std::function<void(const std::string&)>& began) {
+Summary summary(const std::vector<Row>& rows, bool deterministic, std::int64_t seqlen) {
+  Summary summary;
+  double logarithms = 0;
+  for (const Row& row : rows) {
+    if (!row.no_kernel.empty() || row.deterministic != deterministic) continue;
+    if (seqlen != 0 && row.seqlen != seqlen) continue;
+    logarithms += std::log(row.ratio.nominal);
+    if (summary.rows++ == 0 || row.ratio.nominal < summary.worst) {
+      summary.worst = row.ratio.nominal;
+      summary.worst_case = row.name;
+    }
+  }
+  summary.geometric_mean = summary.rows ? std::exp(logarithms / summary.rows) : 0;
+  return summary;
+}
+
+namespace {
+
+// Of a tile in the steady state, by what one CTA of many tiles does more than one of fewer.
+std::vector<Pair> work_of_units(const Recordings& before, const Recordings& after, const Costs& costs) {
+  using emulator::timing::Busy;
+  using emulator::timing::replay;
+  constexpr std::pair<const char*, double Busy::*> kUnits[] = {
+      {"issue slots", &Busy::issue},
+      {"fp32 and integer multiplication", &Busy::fma},
+      {"integers, logic, conversions", &Busy::alu},
+      {"special functions", &Busy::special},
+      {"shared memory, loads, stores and copies", &Busy::shared},
+      {"shared memory, operands", &Busy::operands},
+      {"tensor core", &Busy::tensor_core},
+      {"tensor memory, reads", &Busy::tensor_read},
+      {"tensor memory, writes", &Busy::tensor_write},
+      {"copies in", &Busy::copies_in},
+      {"reduction of dQ", &Busy::reductions}};
+  const auto per_tile = [&](const Recordings& recordings, double Busy::*unit) {
+    const auto& [most, last] = *recordings.rbegin();
+    const auto& [fewer, other] = *std::next(recordings.rbegin());
+    return (replay(last, costs, nullptr).busy.*unit - replay(other, costs, nullptr).busy.*unit) /
+           (most - fewer);
+  };
+  std::vector<Pair> work;
+  for (const auto& [name, unit] : kUnits)
+    work.push_back({name, per_tile(before, unit), per_tile(after, unit)});
+  return work;
+}
+
+}  // namespace
+
+Sensitivity predict_sensitivity(const std::function<void(const std::string&)>& began) {
   const Case c = {"dense_mha", kHeads, 32768};
   Shelf shelf(began);
   const Recordings &before = shelf.of(problem_of(c, kBaseline)), &after = shelf.of(problem_of(c, kResult));
@@ -267,13 +338,30 @@ std::vector<Sensitivity> predict_sensitivity(const std::function<void(const std:
   free("loads by TMA",
        {{&Costs::copy_latency, 0}, {&Costs::small_copy_latency, 0}, {&Costs::copy_bytes, kEndless}});
   free("the reduction of dQ", {{&Costs::reduce_bytes, kEndless}, {&Costs::reduce_latency, 0}});
-  std::vector<Sensitivity> rows(changes.size());
+  Sensitivity result;
+  result.cycles.resize(changes.size());
   began("replaying");
   in_parallel(changes.size(), [&](std::size_t i) {
-    rows[i] = {changes[i].first, CtaTimes(before, changes[i].second).tile(),
-               CtaTimes(after, changes[i].second).tile()};
+    result.cycles[i] = {changes[i].first, CtaTimes(before, changes[i].second).tile(),
+                        CtaTimes(after, changes[i].second).tile()};
   });
-  return rows;
+  result.work = work_of_units(before, after, usual);
+
+  const std::vector<Costs> all = settings(kArch);
+  std::vector<double> ratios(all.size());
+  in_parallel(all.size(), [&](std::size_t i) {
+    ratios[i] = CtaTimes(before, all[i]).tile() / CtaTimes(after, all[i]).tile();
+  });
+  result.widths.push_back({"nothing more", interval_of(ratios[0], ratios)});
+  for (const emulator::timing::Constant& constant : emulator::timing::constants(kArch)) {
+    if (!constant.open) continue;
+    std::vector<double> left;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i].*constant.value == constant.nominal) left.push_back(ratios[i]);
+    }
+    result.widths.push_back({constant.name, interval_of(ratios[0], left)});
+  }
+  return result;
 }
 
 }  // namespace flashback::bench

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +17,8 @@ struct Row {
   std::string name;     // dense_mha
   std::string variant;  // split/warp
   Shape shape;
+  std::int64_t seqlen = 0;  // of ragged sequences the longest
+  bool deterministic = false;
   Mask mask = Mask::kDense;
   Dtype dtype = Dtype::kBf16;
   std::string no_kernel;  // why there is nothing to say; the rest is empty then
@@ -38,21 +39,42 @@ std::string_view name(
 struct SuiteResult {
   std::vector<Row> rows;
   std::size_t settings = 0;  // of the open constants that an interval goes over
-  // Of the rows that have kernels; a sweep's.
-  std::optional<double> geometric_mean, worst;
 };
+
+// What the ratios of a sweep come to, of its rows with a kernel that are deterministic or not, and of some
+// length or of all (0).
+struct Summary {
+  int rows = 0;
+  double geometric_mean = 0, worst = 0;
+  std::string worst_case;
+};
+Summary summary(const std::vector<Row>& rows, bool deterministic, std::int64_t seqlen = 0);
+inline constexpr std::int64_t kSweepLengths[] = {512, 1024, 2048, 4096, 8192, 16384, 32768};
 
 // Predicted for a B200. `began` hears of each step. Throws program::Failure.
 SuiteResult predict_headline(bool with_intervals, const std::function<void(const std::string&)>& began);
 SuiteResult predict_ablation(bool with_intervals, const std::function<void(const std::string&)>& began);
+// 124 rows of the kinds that were published: lengths 512 to 32k; grouped queries; dense, causal, local and
+// variable lengths; both dtypes; deterministic and not. Which rows those were is not published. Nominal.
 SuiteResult predict_sweep(const std::function<void(const std::string&)>& began);
 
-// What a tile takes when one thing is different and all else nominal: each constant at its low and high, and
-// units that cost nothing, which says what binds.
-struct Sensitivity {
-  std::string what;       // "copy_latency 450", "tensor core free"
-  double baseline, tile;  // cycles of a tile, dense, aliased/cta and split/warp
+// Of a dense tile, aliased/cta and split/warp.
+struct Pair {
+  std::string what;
+  double baseline = 0, result = 0;
 };
-std::vector<Sensitivity> predict_sensitivity(const std::function<void(const std::string&)>& began);
+struct Sensitivity {
+  // Cycles when one thing is different and all else nominal: each constant at its low and high, and units
+  // that cost nothing, which says what binds: "copy_latency 450", "tensor core free".
+  std::vector<Pair> cycles;
+  std::vector<Pair> work;  // cycles for which each unit works
+  // What is left of the interval of the ratio of cycles were one open constant known, and nominal.
+  struct Width {
+    std::string known;
+    Interval ratio;
+  };
+  std::vector<Width> widths;  // the first: nothing more is known
+};
+Sensitivity predict_sensitivity(const std::function<void(const std::string&)>& began);
 
 }  // namespace flashback::bench

@@ -140,7 +140,7 @@ bool BackwardReport::ok() const {
 }
 
 Json to_json(const BackwardReport& report) {
-  Json json = {{"suite", "backward"}};
+  Json json = {{"suite", report.suite}};
   json.update(to_json(report.provenance));
   if (report.power_limit_watts) json["power_limit_watts"] = *report.power_limit_watts;
   for (const bench::Protocol& protocol : report.protocols) json["protocols"].push_back(json_of(protocol));
@@ -152,7 +152,7 @@ Json to_json(const BackwardReport& report) {
 std::string to_text(const BackwardReport& report) {
   const Provenance& p = report.provenance;
   std::string text =
-      fmt::format("backward, bf16, head dim 64, {}, driver {}, commit {}\n", p.card, p.driver, p.commit);
+      fmt::format("{}, measured, {}, driver {}, commit {}\n", report.suite, p.card, p.driver, p.commit);
   for (std::size_t protocol = 0; protocol < report.protocols.size(); ++protocol) {
     text += fmt::format("\n{}: TFLOP/s, and how many times as long as {} others take\n{:36}",
                         report.protocols[protocol].name, report.cells.at(0).contenders[0].name, "");

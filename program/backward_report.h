@@ -12,6 +12,7 @@
 namespace flashback::program {
 
 struct BackwardReport {
+  std::string suite;  // backward, headline, sweep
   Provenance provenance;
   std::optional<double> power_limit_watts;  // nothing: NVML is not there, and no timing has readings
   std::vector<bench::Protocol> protocols;

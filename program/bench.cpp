@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bench/clocks/pass.h"
 #include "bench/emulator.h"
-#include "bench/micro/clocked.h"
 #include "bench/micro/micro.h"
 #include "program/arguments.h"
 #include "program/bench_suites.h"
@@ -104,26 +104,37 @@ ExitCode run_predicted(Suite suite, const Options& options) {
 }
 
 ExitCode run_sensitivity(const Options& options) {
-  const std::vector<bench::Sensitivity> rows = bench::predict_sensitivity([](const std::string&) {});
+  const bench::Sensitivity found = bench::predict_sensitivity([](const std::string&) {});
   if (options.json) {
-    Json json = {{"suite", "sensitivity"}, {"arch", "sm100"}, {"word", "predicted"}, {"rows", Json::array()}};
-    for (const bench::Sensitivity& row : rows) {
-      json["rows"].push_back({{"what", row.what},
-                              {"tile_cycles_baseline", row.baseline},
-                              {"tile_cycles", row.tile},
-                              {"ratio", row.baseline / row.tile}});
-    }
+    const auto json_of = [](const std::vector<bench::Pair>& pairs) {
+      Json rows = Json::array();
+      for (const bench::Pair& pair : pairs)
+        rows.push_back({{"what", pair.what}, {"baseline", pair.baseline}, {"result", pair.result}});
+      return rows;
+    };
+    Json json = {{"suite", "sensitivity"},
+                 {"arch", "sm100"},
+                 {"word", "predicted"},
+                 {"tile_cycles", json_of(found.cycles)},
+                 {"work_cycles", json_of(found.work)}};
+    for (const auto& [known, ratio] : found.widths)
+      json["ratio_if_known"].push_back({{"known", known}, {"low", ratio.low}, {"high", ratio.high}});
     fmt::print("{}\n", json.dump(2));
     return kRight;
   }
-  fmt::print(
-      "cycles of a tile, dense, predicted for a B200, one thing changed at a time\n\n{:<36} {:>11} {:>11} "
-      "{:>7}\n",
-      "what", "aliased/cta", "split/warp", "ratio");
-  for (const bench::Sensitivity& row : rows) {
-    fmt::print("{:<36} {:>11.0f} {:>11.0f} {:>7.3f}\n", row.what, row.baseline, row.tile,
-               row.baseline / row.tile);
-  }
+  const auto print = [](const char* title, const std::vector<bench::Pair>& pairs) {
+    fmt::print("{}\n\n{:<42} {:>11} {:>11} {:>7}\n", title, "", "aliased/cta", "split/warp", "ratio");
+    for (const bench::Pair& pair : pairs) {
+      fmt::print("{:<42} {:>11.0f} {:>11.0f} {:>7.3f}\n", pair.what, pair.baseline, pair.result,
+                 pair.result > 0 ? pair.baseline / pair.result : 0);
+    }
+    fmt::print("\n");
+  };
+  print("cycles of a tile, dense, predicted for a B200, one thing changed at a time", found.cycles);
+  print("cycles of a tile for which a unit works, nominal", found.work);
+  fmt::print("10 % to 90 % of the ratio of tile cycles, were one more constant known\n\n");
+  for (const auto& [known, ratio] : found.widths)
+    fmt::print("{:<42} {:.3f} - {:.3f}, {:.3f} wide\n", known, ratio.low, ratio.high, ratio.high - ratio.low);
   return kRight;
 }
 
@@ -145,9 +156,7 @@ ExitCode run_micro(const Options& options) {
       problem.mask = mask;
       problem.shape = {.heads = 33, .kv_heads = 33, .seqlen_q = 4096, .seqlen_k = 4096};
       double cycles = 0;
-      std::unique_ptr<Workbench> fresh;  // for each kernel with clocks: a device keeps what it has loaded
-      require(open_cuda(ordinal, &fresh));
-      require(micro::cycles_per_tile(*fresh, problem, &cycles));
+      require(clocks::cycles_per_tile(ordinal, problem, &cycles));
       measured.push_back({fmt::format("backward {}", name(mask)),
                           "the main kernel, 4096 rows of 33 heads: a tile of 128 x 128, by the clock inside",
                           "cycles", cycles, ""});
@@ -180,11 +189,15 @@ ExitCode run_bench(const Options& options) {
   const Suite suite = parse_choice("--suite", options.suite,
                                    {Suite::kEmulator, Suite::kAblation, Suite::kHeadline, Suite::kSweep,
                                     Suite::kSensitivity, Suite::kMicro, Suite::kBackward, Suite::kHost});
-  if (suite == Suite::kBackward || suite == Suite::kHost) {
+  const bool on_gpu = options.device != "emulator";
+  if (suite == Suite::kHost)
+    return bench_host(on_gpu ? std::optional(options.device) : std::nullopt, options.json);
+  if (suite == Suite::kBackward || (on_gpu && (suite == Suite::kHeadline || suite == Suite::kSweep))) {
     BackwardSuiteOptions backward = options.backward;
+    backward.suite = suite;
     backward.json = options.json;
-    if (options.device != "emulator" || suite == Suite::kBackward) backward.device = options.device;
-    return suite == Suite::kBackward ? bench_backward(backward) : bench_host(backward.device, backward.json);
+    backward.device = options.device;
+    return bench_backward(backward);
   }
   if (suite == Suite::kMicro) return run_micro(options);
   if (suite == Suite::kEmulator) return run_emulator(options);
@@ -202,6 +215,8 @@ void add_bench(CLI::App& flashback, Action* chosen) {
       "intervals\n"
       "  flashback bench --suite ablation --nominal            each change alone, nominal constants only\n"
       "  flashback bench --suite sweep --json                  lengths 512 to 32768\n"
+      "  flashback bench --suite headline --device cuda:0 --peer fa3.so     its rows, measured, ours and a "
+      "peer\n"
       "  flashback bench --suite micro --device cuda:0         constants of the timing model, measured\n"
       "  flashback bench --suite backward --device cuda:0 --peer fa3.so --cells causal,gqa,1k,32k\n"
       "  flashback bench --suite host                          what a call costs the processor");
@@ -212,7 +227,7 @@ void add_bench(CLI::App& flashback, Action* chosen) {
       ->type_name("WORD");
   bench
       ->add_option("--device", options->device,
-                   "emulator, or cuda:N for suites micro, backward and host [emulator]")
+                   "emulator, or cuda:N for suites headline, sweep, micro, backward and host [emulator]")
       ->type_name("WORD");
   bench->add_option("--arch", options->arch, "sm100 [sm100]")->type_name("WORD");
   bench->add_option("--runs", options->runs, "Timed runs of suite emulator, of which the median counts [5]")

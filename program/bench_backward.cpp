@@ -1,4 +1,4 @@
-// `flashback bench --suite backward`: ours beside its peers on a GPU.
+// `flashback bench --suite backward`, and headline and sweep on a GPU: ours beside its peers.
 #include <fmt/format.h>
 
 #include <memory>
@@ -63,10 +63,12 @@ int parse_cuda_device(const std::string& text, std::string_view suite) {
 }
 
 ExitCode bench_backward(const BackwardSuiteOptions& options) {
-  const int ordinal = parse_cuda_device(options.device.value_or(""), "backward");
+  const int ordinal = parse_cuda_device(options.device.value_or(""), bench::name(options.suite));
   bench::BackwardSuite suite;
   suite.protocols = parse_protocols(options.protocol);
-  suite.cells = bench::chosen_cells(options.cells);
+  suite.cells = options.suite == bench::Suite::kHeadline ? bench::headline_cells()
+                : options.suite == bench::Suite::kSweep  ? bench::sweep_cells()
+                                                         : bench::chosen_cells(options.cells);
 
   const LibraryDevice device = open_library_device(ordinal);
   std::vector<std::unique_ptr<Contender>> contenders;
@@ -75,7 +77,7 @@ ExitCode bench_backward(const BackwardSuiteOptions& options) {
   std::vector<Contender*> in_order;
   for (const auto& contender : contenders) in_order.push_back(contender.get());
 
-  BackwardReport report{here_and_now(), {}, suite.protocols, {}};
+  BackwardReport report{std::string(bench::name(options.suite)), here_and_now(), {}, suite.protocols, {}};
   CudaCard card;
   require(identify_cuda(ordinal, &card));
   report.provenance.card = card.name;

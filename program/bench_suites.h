@@ -6,12 +6,14 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/suites.h"
 #include "program/failure.h"
 
 namespace flashback::program {
 
 // As typed.
 struct BackwardSuiteOptions {
+  bench::Suite suite = bench::Suite::kBackward;  // or kHeadline, kSweep: their cells on a GPU
   std::optional<std::string> device;
   std::string protocol = "both", cells;
   std::vector<std::string> peers;

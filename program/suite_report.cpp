@@ -12,6 +12,14 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kPeak = 2250;  // dense TFLOP/s of a B200 in 16 bit, vendor
 
+// Of a sweep, as published.
+struct Half {
+  const char* name;
+  bool deterministic;
+  double geometric_mean, worst;
+};
+constexpr Half kHalves[] = {{"plain", false, 1.129, 1.023}, {"deterministic", true, 1.050, 0.995}};
+
 Json json_of(const Interval& interval) {
   return {{"nominal", interval.nominal},
           {"low", interval.low},
@@ -22,7 +30,7 @@ Json json_of(const Interval& interval) {
 
 Json json_of(const Row& row) {
   Json json = {{"case", row.name},         {"variant", row.variant},         {"batch", row.shape.batch},
-               {"heads", row.shape.heads}, {"kv_heads", row.shape.kv_heads}, {"seqlen", row.shape.seqlen_q}};
+               {"heads", row.shape.heads}, {"kv_heads", row.shape.kv_heads}, {"seqlen", row.seqlen}};
   if (!row.no_kernel.empty()) {
     json["word"] = "no kernel";
     json["why"] = row.no_kernel;
@@ -73,13 +81,20 @@ Json to_json(Suite suite, const bench::SuiteResult& result) {
                {"arch", "sm100"},
                {"word", "predicted"},
                {"settings", result.settings}};
-  if (result.geometric_mean) {
-    json["geometric_mean"] = *result.geometric_mean;
-    json["worst"] = *result.worst;
-    json["published"] = {{"geometric_mean", 1.129},
-                         {"worst", 1.023},
-                         {"geometric_mean_deterministic", 1.050},
-                         {"worst_deterministic", 0.995}};
+  if (suite == Suite::kSweep) {
+    for (const Half& half : kHalves) {
+      const bench::Summary all = bench::summary(result.rows, half.deterministic);
+      Json of_half = {{"rows", all.rows},
+                      {"geometric_mean", all.geometric_mean},
+                      {"worst", all.worst},
+                      {"worst_case", all.worst_case},
+                      {"published", {{"geometric_mean", half.geometric_mean}, {"worst", half.worst}}}};
+      for (const std::int64_t seqlen : bench::kSweepLengths) {
+        of_half["by_seqlen"][std::to_string(seqlen)] =
+            bench::summary(result.rows, half.deterministic, seqlen).geometric_mean;
+      }
+      json[half.name] = of_half;
+    }
   }
   json["rows"] = Json::array();
   for (const Row& row : result.rows) json["rows"].push_back(json_of(row));
@@ -111,11 +126,18 @@ std::string to_text(Suite suite, const bench::SuiteResult& result) {
         : row.inside()                              ? "inside"
                                                     : "outside");
   }
-  if (result.geometric_mean) {
-    out += fmt::format(
-        "\ngeometric mean of the rows with a kernel {:.3f} (published 1.129), worst {:.3f} (published "
-        "1.023)\n",
-        *result.geometric_mean, *result.worst);
+  if (suite == Suite::kSweep) {
+    for (const Half& half : kHalves) {
+      const bench::Summary all = bench::summary(result.rows, half.deterministic);
+      out += fmt::format(
+          "\n{}: {} rows, geometric mean {:.3f} (published {:.3f}), worst {:.3f}, {} (published {:.3f}); by "
+          "length",
+          half.name, all.rows, all.geometric_mean, half.geometric_mean, all.worst, all.worst_case,
+          half.worst);
+      for (const std::int64_t seqlen : bench::kSweepLengths)
+        out += fmt::format(" {:.3f}", bench::summary(result.rows, half.deterministic, seqlen).geometric_mean);
+    }
+    out += "\n";
   }
   return out;
 }

@@ -109,6 +109,7 @@ Stream order_and_link(const std::vector<Event>& events, const Kernel& kernel, co
   for (std::uint32_t i = 0; i < order.size(); ++i) {
     Event event = events[order[i]];
     event.section = events[in_text[i]].section;
+    event.marks = events[in_text[i]].marks;
     event.waits_begin = static_cast<std::uint32_t>(stream.waits.size());
     event.waits_count = static_cast<std::uint16_t>(waits[i].size());
     stream.waits.insert(stream.waits.end(), waits[i].begin(), waits[i].end());
@@ -124,7 +125,7 @@ struct Recorder::Open {
   const Cta* cta = nullptr;
   struct WarpState {
     std::vector<Event> events;
-    std::uint16_t section = 0;
+    std::uint16_t section = 0, marks = 0;
   };
   std::vector<WarpState> warps;
   std::map<std::uint32_t, std::uint32_t> mbarriers;  // address -> number
@@ -195,10 +196,14 @@ void Recorder::executed(const Warp& warp, const Step& step, LaneMask mask) {
 
 void Recorder::note(Open& open, const Warp& warp, const Step& step, LaneMask mask, std::uint32_t index) {
   Open::WarpState& state = open.warps[static_cast<std::size_t>(warp.index())];
-  if (kernel_->section_of[index] != Kernel::kSame) state.section = kernel_->section_of[index];
+  if (kernel_->section_of[index] != Kernel::kSame) {
+    state.section = kernel_->section_of[index];
+    ++state.marks;
+  }
   Event event;
   event.step = index;
   event.section = state.section;
+  event.marks = state.marks;
   const int lane = std::countr_zero(mask);
   const auto word = [&](Slot slot) { return slot == kNone ? 0u : warp.lanes<std::uint32_t>(slot)[lane]; };
   // An instruction that lanes execute for several mbarriers stands for one event each.
@@ -219,6 +224,16 @@ void Recorder::note(Open& open, const Warp& warp, const Step& step, LaneMask mas
     }
   };
 
+  // A question that is asked again right after it was asked is one wait: the last time counts.
+  if (kernel_->steps[index].action == Action::kGlobalLoad &&
+      kernel_->opcodes[index].starts_with("ld.acquire")) {
+    constexpr std::size_t kLoop = 4;
+    for (std::size_t back = 1; back <= std::min(kLoop, state.events.size()); ++back) {
+      if (state.events[state.events.size() - back].step != index) continue;
+      state.events.resize(state.events.size() - back);
+      break;
+    }
+  }
   switch (kernel_->steps[index].action) {
     case Action::kSharedLoad:
     case Action::kSharedStore:

@@ -38,6 +38,7 @@ struct Event {
   std::uint32_t waits_begin = 0;  // in Stream::waits
   std::uint16_t waits_count = 0;
   std::uint16_t section = 0;  // of Kernel::sections
+  std::uint16_t marks = 0;    // that the warp has passed: tells a section from the same one begun anew
 };
 
 // A product of a tensor core: M x N x 16.

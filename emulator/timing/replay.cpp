@@ -51,7 +51,7 @@ class Replay {
           run_transfer(item.index, item.time);
           break;
         case Item::kGroupDone:
-          group_product_done(item.index, item.time);
+          group_product_done(item.index, item.time, item.actor);
           break;
       }
     }
@@ -81,7 +81,7 @@ class Replay {
     OutgoingGroups outgoing;
     std::uint32_t products = 0;             // wgmma issued
     std::vector<std::uint32_t> group_ends;  // products issued when a group was committed
-    std::uint16_t section = 0;
+    std::uint16_t section = 0, marks = 0;
     double section_began = 0, wait_began = -1;
     bool finished = false;
     // Parked: at a phase, a named barrier, groups of copies or of products.
@@ -93,6 +93,7 @@ class Replay {
   struct Warpgroup {
     std::vector<std::uint32_t> issued;  // of product n, by how many warps
     std::uint32_t done = 0;
+    Actor last;  // that was done
   };
 
   void push(double time, Item::Kind kind, std::uint32_t index, std::uint32_t amount = 0,
@@ -124,7 +125,8 @@ class Replay {
         }
         now = start;
       }
-      if (event.section != warp.section) begin_section(w, event.section, now);
+      if (event.marks != warp.marks) begin_section(w, event.section, now);
+      warp.marks = event.marks;
       issue_[partition].reserve(now, step.instructions);
       warp.ready = now + step.instructions;
       double latency = costs_.arithmetic_latency;
@@ -193,6 +195,7 @@ class Replay {
       case Action::kPhaseWait:
         if (phases_[event.a].done(event.b)) {
           warp.ready = now + costs_.ask;
+          waited(w, phases_[event.a].ended_by);
           return true;
         }
         phases_[event.a].waiters.push_back({static_cast<std::uint16_t>(w), event.b});
@@ -238,7 +241,10 @@ class Replay {
       case Action::kGroupWait: {
         const std::size_t groups = warp.group_ends.size();
         const std::uint32_t wanted = groups > event.a ? warp.group_ends[groups - event.a - 1] : 0;
-        if (groups_[w / 4].done >= wanted) return true;
+        if (groups_[w / 4].done >= wanted) {
+          waited(w, groups_[w / 4].last);
+          return true;
+        }
         return park(w, Warp::Parked::kProducts, wanted, now);
       }
       case Action::kCopyIn:
@@ -278,8 +284,15 @@ class Replay {
       timeline_->spans.push_back(
           {{Agent::kWarp, static_cast<std::uint16_t>(w), warp.section}, warp.wait_began, at, true, by});
     }
+    waited(w, by);
     warp.ready = std::max(warp.ready, at);
     push(warp.ready, Item::kWarp, w);
+  }
+
+  void waited(std::uint32_t w, const Actor& until) {
+    if (!timeline_) return;
+    const std::uint32_t step = recording_.warps[w].events[warps_[w].next - 1].step;
+    timeline_->waits.push_back({kernel_.lines[step], until});
   }
 
   void begin_section(std::uint32_t w, std::uint16_t section, double now) {
@@ -306,9 +319,9 @@ class Replay {
     }
     const std::uint32_t threads = event.b != 0 ? event.b : 32 * live_warps_;
     if (barrier.threads < threads) return !waits;
-    if (timeline_) timeline_->meetings.push_back({now, event.a, threads / 32});
     const double at = now + costs_.barrier + costs_.barrier_warp * (threads / 32);
     const std::vector<std::uint16_t> waiting = std::move(barrier.waiting);
+    if (timeline_) timeline_->meetings.push_back({now, event.a, static_cast<std::uint32_t>(waiting.size())});
     barrier = {};
     for (std::uint16_t other : waiting) {
       wake(other, at, {Agent::kWarp, static_cast<std::uint16_t>(w), event.section});
@@ -319,6 +332,7 @@ class Replay {
   void arrive(double now, std::uint32_t mbarrier, std::uint32_t count, std::int32_t bytes, const Actor& by) {
     Phases& phases = phases_[mbarrier];
     if (!phases.arrive(count, bytes)) return;
+    phases.ended_by = by;
     std::vector<Phases::Waiter> still;
     for (const Phases::Waiter& waiter : phases.waiters) {
       if (phases.done(waiter.parity)) {
@@ -401,7 +415,8 @@ class Replay {
           core.busy += core.end - core.began;
           draw_product(operation.actor, core.began, core.end);
           if (core.queue != 0) {
-            push(core.end + costs_.group_end, Item::kGroupDone, static_cast<std::uint32_t>(core.queue - 1));
+            push(core.end + costs_.group_end, Item::kGroupDone, static_cast<std::uint32_t>(core.queue - 1), 0,
+                 0, operation.actor);
           }
           core.state = TensorCore::State::kIdle;
           break;
@@ -424,11 +439,12 @@ class Replay {
     timeline_->spans.push_back({actor, begin, end, false, {}});
   }
 
-  void group_product_done(std::uint32_t g, double now) {
+  void group_product_done(std::uint32_t g, double now, const Actor& by) {
     ++groups_[g].done;
+    groups_[g].last = by;
     for (std::uint32_t w = 4 * g; w < 4 * g + 4 && w < warps_.size(); ++w) {
       if (warps_[w].parked == Warp::Parked::kProducts && groups_[g].done >= warps_[w].what) {
-        wake(w, now, {Agent::kTensorCore, static_cast<std::uint16_t>(w), warps_[w].section});
+        wake(w, now, by);
       }
     }
   }

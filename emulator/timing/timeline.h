@@ -28,13 +28,21 @@ struct Span {
 // A named barrier that is complete.
 struct Meeting {
   double time = 0;  // of the last arrival
-  std::uint32_t barrier = 0, warps = 0;
+  std::uint32_t barrier = 0;
+  std::uint32_t warps = 0;  // that waited there; others only arrive
+};
+
+// A wait that is over, also one that was over when it began.
+struct Waited {
+  std::uint32_t line = 0;  // of the PTX
+  Actor until;
 };
 
 struct Timeline {
   std::shared_ptr<const Kernel> kernel;
   std::vector<Span> spans;  // in the order in which they end
   std::vector<Meeting> meetings;
+  std::vector<Waited> waits;
 };
 
 }  // namespace flashback::emulator::timing

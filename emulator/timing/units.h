@@ -32,6 +32,7 @@ struct Phases {
   std::uint32_t expected = 0, pending = 0;
   std::int64_t bytes = 0;  // to come
   std::uint32_t phase = 0;
+  Actor ended_by;  // the last phase
   struct Waiter {
     std::uint16_t warp;
     std::uint32_t parity;

@@ -10,8 +10,10 @@ std::string chrome_json(std::span<const Run> runs) {
   int process = 0;
   for (const Run& run : runs) {
     ++process;
-    events.push_back(
-        {{"name", "process_name"}, {"ph", "M"}, {"pid", process}, {"args", {{"name", run.title}}}});
+    events.push_back({{"name", "process_name"},
+                      {"ph", "M"},
+                      {"pid", process},
+                      {"args", {{"name", run.title + ", " + run.word}}}});
     int thread = 0;
     for (const Lane& lane : lanes_of(run)) {
       ++thread;
@@ -57,7 +59,7 @@ std::string chrome_json(std::span<const Run> runs) {
     }
   }
   return Json{{"displayTimeUnit", "ms"},
-              {"otherData", {{"unit", "a microsecond is an SM cycle, predicted"}}},
+              {"otherData", {{"unit", "a microsecond is an SM cycle"}}},
               {"traceEvents", std::move(events)}}
              .dump() +
          "\n";

@@ -91,7 +91,7 @@ double draw(Drawing& drawing, Palette& palette, const Run& run, double y, double
   drawing.label(kLeft, y + 16, run.title, "#000", "start", 15, true);
   drawing.label(kLeft + kPlot, y + 16,
                 tile.cycles > 0
-                    ? fmt::format("tile {:.0f} cycles (predicted, median of {})", tile.cycles, tile.tiles)
+                    ? fmt::format("tile {:.0f} cycles ({}, median of {})", tile.cycles, run.word, tile.tiles)
                     : "fewer than three tiles",
                 "#000", "end", 13, true);
   const double top = y + kPanelHead - 12;
@@ -176,11 +176,10 @@ std::string svg(std::span<const Run> runs) {
   }
   Drawing drawing;
   Palette palette;
-  drawing.label(
-      kLeft, 20,
-      "Predicted timeline of one CTA, SM cycles from the begin of a tile. Grey: waits, with what they wait "
-      "for. Red, dashed: barriers of all compute warps, where the last one arrives.",
-      "#333", "start", 12);
+  drawing.label(kLeft, 20,
+                "Timeline of one CTA, SM cycles from the begin of a tile. Grey: waits, with what they wait "
+                "for. Red, dashed: barriers of all compute warps, where the last one arrives.",
+                "#333", "start", 12);
   double y = kTop;
   for (const Run& run : runs) y = draw(drawing, palette, run, y, cycles);
   double x = kLeft;

@@ -10,8 +10,11 @@ std::string text(std::span<const Run> runs) {
     const SteadyTile tile = steady_tile(run);
     out += fmt::format("{}: ", run.title);
     out += tile.cycles > 0
-               ? fmt::format("tile {:.0f} cycles (predicted, median of {})\n", tile.cycles, tile.tiles)
+               ? fmt::format("tile {:.0f} cycles ({}, median of {})\n", tile.cycles, run.word, tile.tiles)
                : "fewer than three tiles\n";
+    out += "  begins of a tile's sections, the first of its own at 0\n";
+    for (const Beginning& beginning : beginnings(run))
+      out += fmt::format("    {:>7.0f}  {}\n", beginning.cycles, beginning.who);
     const double end = tile.cycles > 0 ? tile.begin + tile.cycles : run.outcome.cycles;
     for (const Lane& lane : lanes_of(run)) {
       out += fmt::format("  {}\n", lane.name);

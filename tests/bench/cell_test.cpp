@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "program/failure.h"
 
 namespace flashback::bench {
@@ -51,6 +53,15 @@ TEST(Cells, AreChosenByWords) {
   EXPECT_EQ(other[0].shape.head_dim, 128);
   for (const char* words : {"3k", "causal,", ",", "fp8", "128k"})
     EXPECT_THROW(chosen_cells(words), program::Failure) << words;
+}
+
+TEST(Cells, OfTheHeadlineAndOfTheSweepAreAllDifferent) {
+  for (const auto& [cells, count] : {std::pair{headline_cells(), 7u}, std::pair{sweep_cells(), 124u}}) {
+    std::set<std::string> names;
+    for (const Cell& cell : cells) names.insert(name(cell));
+    EXPECT_EQ(cells.size(), count);
+    EXPECT_EQ(names.size(), count);
+  }
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ bench::ContenderResult contender(const std::string& name, double ms) {
 
 BackwardReport report() {
   const bench::Cell cell = {Mask::kCausal, {16, 32, 8, 4096, 4096, 64}};
-  return {{"NVIDIA H200", "580.1", "2026-11-29T19:00:00Z", "abc", "flashback bench"},
+  return {"backward",
+          {"NVIDIA H200", "580.1", "2026-11-29T19:00:00Z", "abc", "flashback bench"},
           700.0,
           {bench::kShort},
           {{cell, {contender("flashback", 4), contender("fa3", 5)}}}};

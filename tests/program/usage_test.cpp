@@ -87,8 +87,8 @@ TEST_F(Usage, ValuesAreChecked) {
                  "--suite is ablation and --arch is sm90, whose kernel has no variants: an ablation compares "
                  "variants; sm100 is accepted");
   expect_refused(
-      "bench --suite headline --device cuda:0",
-      "--device is cuda:0; the suite headline is predicted on the emulator, and emulator is accepted");
+      "bench --suite ablation --device cuda:0",
+      "--device is cuda:0; the suite ablation is predicted on the emulator, and emulator is accepted");
   expect_refused("bench --suite micro",
                  "--device is emulator; the suite micro measures a GPU, and cuda:N is accepted");
   expect_refused("trace backward --out tile.png",

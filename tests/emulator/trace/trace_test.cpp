@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "bench/recorded.h"
@@ -76,6 +78,20 @@ TEST(Traces, ViewsHaveEveryLaneAndSection) {
     if (event["ph"] == "X") last = std::max(last, event["ts"].get<double>() + event["dur"].get<double>());
   }
   EXPECT_GT(last, 0.9 * runs()[0].outcome.cycles);
+}
+
+TEST(Traces, TheOrderOfARunIsItsOwnAndNotThatOfAnotherMap) {
+  EXPECT_TRUE(other_order(runs()[0], runs()[0]).empty());
+  EXPECT_FALSE(other_order(runs()[0], runs()[1]).empty());
+  trace::Run without = runs()[0];
+  std::erase_if(without.outcome.begins, [&](const timing::Outcome::Begin& begin) {
+    return without.timeline.kernel->sections[begin.section] == "store P";
+  });
+  std::vector<std::string> sentences = other_order(without, runs()[0]);
+  std::sort(sentences.begin(), sentences.end());
+  ASSERT_EQ(sentences.size(), 2u);  // of each warpgroup's first warp
+  EXPECT_EQ(sentences[0], "warp 4: store P is predicted and not predicted");
+  EXPECT_EQ(sentences[1], "warp 8: store P is predicted and not predicted");
 }
 
 }  // namespace
