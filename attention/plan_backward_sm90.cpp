@@ -16,6 +16,9 @@ namespace hopper = sm90::backward;
 // Tiles of keys of a sequence from which on pairs are faster: 8192 and 32768 keys, measured (docs/hopper.md).
 constexpr int kDensePairs = 64, kCausalPairs = 256;
 
+// Of a section's queries, dO and dQ, measured (docs/log/hopper_backward_wide.md).
+constexpr std::int64_t kSectionBytes = std::int64_t{64} << 20;
+
 class HopperPlanner : BackwardPlanner {
  public:
   HopperPlanner(const Problem& problem, const Kernel& kernel, int multiprocessors)
@@ -82,6 +85,16 @@ class HopperPlanner : BackwardPlanner {
     return fits ? static_cast<std::int32_t>(block) : 1;
   }
 
+  // At head dim 128 a section whose queries, dO and dQ are more than the L2 cache keeps is slower.
+  std::int32_t heads_of_section() const {
+    const std::int32_t heads = section(multiprocessors_ / ctas(), items_of_head(), shape().kv_heads);
+    if (kernel_.head_dim == hopper::kHeadDim) return heads;
+    const std::int64_t queries = shape().heads / shape().kv_heads * sequences_.q.tiles * kernel_.tile_q;
+    const std::int64_t bytes = queries * kernel_.head_dim * (2 + 2 + 4);
+    return static_cast<std::int32_t>(
+        std::clamp(kSectionBytes / std::max(bytes, std::int64_t{1}), std::int64_t{1}, std::int64_t{heads}));
+  }
+
   hopper::Parameters main_parameters() const {
     const bool wide = problem_.fp32_gradients;
     return {.q = {},
@@ -103,7 +116,7 @@ class HopperPlanner : BackwardPlanner {
             .group = static_cast<std::int32_t>(shape().heads / shape().kv_heads),
             .head_dim = static_cast<std::int32_t>(shape().head_dim),
             .accumulate = problem_.accumulate,
-            .section = section(multiprocessors_ / ctas(), items_of_head(), shape().kv_heads),
+            .section = heads_of_section(),
             .sequences = sequences_};
   }
 

@@ -357,6 +357,11 @@ TEST(PlanSm90, SectionsOfHeads) {
             10);                                                   // 264 / 32 tiles, fourteen times in 128
   EXPECT_EQ(section({1, 32, 8, 512, 512, 64}, Mask::kCausal), 8);  // all that there are
   EXPECT_EQ(section({1, 2, 2, 1 << 20, 1 << 20, 64}, Mask::kCausal), 1);
+  // At head dim 128 no more than the L2 cache keeps.
+  EXPECT_EQ(section({16, 16, 16, 4096, 4096, 128}, Mask::kCausal), 10);
+  EXPECT_EQ(section({16, 16, 4, 4096, 4096, 128}, Mask::kCausal), 4);
+  EXPECT_EQ(section({4, 16, 4, 16384, 16384, 128}, Mask::kCausal), 1);
+  EXPECT_EQ(section({4, 16, 16, 16384, 16384, 128}, Mask::kDense), 1);
   EXPECT_EQ(section({4, 32, 1, 16384, 16384, 64}, Mask::kCausal), 4);  // not 3, and one that comes last
 }
 

@@ -70,9 +70,13 @@ inline constexpr int kWorkReaders = 3 * kGroupWarps + 1;
 // Stages of the rings.
 inline constexpr int kTileStages = 3, kDqStages = 1, kWorkStages = 3;
 
-// Hardware barriers of the accumulating warpgroups, one each: its four warps among themselves. (Barrier 0 is
-// __syncthreads.)
-inline constexpr int kFirstGroupBarrier = 1;
+// Hardware barriers, one each warpgroup: its four warps among themselves. (Barrier 0 is __syncthreads.)
+inline constexpr int kComputeBarrier = 1, kFirstAccumulateBarrier = 2;
+
+// After so many of the eight steps of P the tile before is announced: its dQ to reduce, its dS to the group
+// that makes dK, whose products then run under the exponentials. Sooner they would delay S, later the next
+// dS.
+inline constexpr int kAnnounceStep = 0;
 
 // dV = P^T dO and dK = dS^T Q are made alike. The values' side has V, dO, delta and P, that of the keys K, Q,
 // lse and dS.

@@ -190,7 +190,7 @@ __device__ __forceinline__ void multiply_dq(Accumulator& dq, const Side& keys) {
   ptx::wgmma_commit();
 }
 
-// A finished dQ on its way to reduce.
+// A finished dQ on its way to reduce, which may have it once asynchronous units see it.
 __device__ __forceinline__ void stage_dq(SharedMemory& sm, const Accumulator& dq, std::uint32_t tile) {
   const auto at = RingPosition<kDqStages>::after(tile);
   FLASHBACK_MARK("store dQ");
@@ -199,22 +199,30 @@ __device__ __forceinline__ void stage_dq(SharedMemory& sm, const Accumulator& dq
 #pragma unroll
   for (int i = 0; i < 64; i += 4)
     ptx::store_shared(to + i / 4 * kGroupThreads * 16, dq[i], dq[i + 1], dq[i + 2], dq[i + 3]);
-  ptx::fence_async_shared();
-  arrive_as_warp(sm.dq_full[at.slot]);
 }
 
-// What a compute warpgroup has done. Where it is in its rings follows from that, in two registers.
+// What a compute warpgroup has done. Where it is in its rings follows from that, in few registers.
 struct Done {
   std::uint32_t tiles = 0;    // query tiles
   std::uint32_t items = 0;    // that had tiles
   std::uint32_t weights = 0;  // phases of P's and dS's tiles: those of query tiles, and one for each gradient
 };
 
-// One query tile; and dQ of the one before, unless the tile is the item's `first`.
+// Sixteen columns of a product, rounded, as they are stored.
+template <Dtype dtype>
+__device__ __forceinline__ void narrow_step(std::uint32_t (&words)[4], const float* x) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) words[i] = shared::narrow<dtype>(x[2 * i], x[2 * i + 1]);
+}
+
+// One query tile up to its dS, which all four warps have stored in the end; and dQ of the one before, unless
+// the tile is the item's `first`. What others wait for is said late, where it costs this warpgroup nothing:
+// shared memory has stored by then, and dV and dK run where the tensor cores would idle.
 template <Config config, bool first, bool masked>
 __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& shared, Done& done,
                                              const Work& work, int t) {
   constexpr Dtype kDtype = config.dtype;
+  constexpr int kSteps = kKeyRows / 16;
   // What follows from these is made anew in each tile: kept for all of them it would take the registers.
   SharedMemory& sm = ptx::in_register(shared);
   const GroupThread thread(ptx::in_register(static_cast<int>(threadIdx.x)));
@@ -224,11 +232,9 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& 
   const int slot = tile_at.slot;
   Seen seen = {};
   if constexpr (masked) seen = Seen::of<config.mask>(p, work, thread, t * kQueryRows);
-  // The product that others do not wait for is issued first: its sums leave while the second one runs.
   Accumulator s, dq, dp;
   if constexpr (!first) {
     FLASHBACK_MARK("dQ");
-    wait(keys.weights_full, RingPosition<1>::after(done.weights - 1).full());  // by all four warps
     multiply_dq<kDtype>(dq, keys);
   }
   if constexpr (first) wait(keys.keys_full, keys_at.full());
@@ -249,14 +255,13 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& 
   wait(values.weights_empty, weights_at.empty());
   ptx::wgmma_wait<1>();
   ptx::pin(s);
-  arrive_as_warp(keys.rows_empty[slot]);
   FLASHBACK_MARK("softmax");
   const std::uint32_t chunk = ptx::shared_address(&sm) + thread.matrix_chunk();
   const auto store = [&](const Side& side, int step, const std::uint32_t(&words)[4]) {
     ptx::store_matrix((chunk ^ (32 * (step % 4))) + offset_in(sm, side.weights[step / 4]), words);
   };
 #pragma unroll
-  for (int step = 0; step < kKeyRows / 16; ++step) {
+  for (int step = 0; step < kSteps; ++step) {
     float* const x = &s[8 * step];
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
@@ -265,21 +270,27 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& 
       x[i] = ptx::exp2(-fabsf(fmaf(x[i], -p.scale_log2, lse.at(i % 4))));
       if constexpr (masked) x[i] = seen.hides<config.mask>(2 * step + i / 4, i % 4) ? 0.0f : x[i];
     }
-    const std::uint32_t words[4] = {shared::narrow<kDtype>(x[0], x[1]), shared::narrow<kDtype>(x[2], x[3]),
-                                    shared::narrow<kDtype>(x[4], x[5]), shared::narrow<kDtype>(x[6], x[7])};
+    std::uint32_t words[4];
+    narrow_step<kDtype>(words, x);
     store(values, step, words);
+    if (step == kAnnounceStep) {
+      if constexpr (!first) ptx::fence_async_shared();
+      __syncwarp();
+      if (thread.lane == 0) {
+        arrive(keys.rows_empty[slot]);
+        if constexpr (!first) {
+          arrive(sm.dq_full[0]);
+          arrive(keys.weights_full);  // dS of the tile before
+        }
+      }
+    }
   }
-  ptx::fence_async_shared();
-  arrive_as_warp(values.weights_full);
 
-  wait(keys.weights_empty, weights_at.empty());
   const RowValues delta(values.stats[slot], thread);
   ptx::wgmma_wait<0>();
   ptx::pin(dp);
-  arrive_as_warp(values.rows_empty[slot]);
   FLASHBACK_MARK("dS");
-#pragma unroll
-  for (int step = 0; step < kKeyRows / 16; ++step) {
+  const auto make_ds = [&](std::uint32_t(&words)[4], int step) {
     float* const x = &dp[8 * step];
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
@@ -287,12 +298,27 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& 
       // Not 0 * (dP - delta): delta of a row that sees no key is what its out happens to hold, maybe NaN.
       if constexpr (masked) x[i] = seen.hides<config.mask>(2 * step + i / 4, i % 4) ? 0.0f : x[i];
     }
-    const std::uint32_t words[4] = {shared::narrow<kDtype>(x[0], x[1]), shared::narrow<kDtype>(x[2], x[3]),
-                                    shared::narrow<kDtype>(x[4], x[5]), shared::narrow<kDtype>(x[6], x[7])};
-    store(keys, step, words);
+    narrow_step<kDtype>(words, x);
+  };
+  std::uint32_t ds[kSteps / 2][4];
+#pragma unroll
+  for (int step = 0; step < kSteps / 2; ++step) make_ds(ds[step], step);
+  ptx::fence_async_shared();
+  __syncwarp();
+  if (thread.lane == 0) {
+    arrive(values.rows_empty[slot]);
+    arrive(values.weights_full);
+  }
+  wait(keys.weights_empty, weights_at.empty());
+#pragma unroll
+  for (int step = 0; step < kSteps / 2; ++step) store(keys, step, ds[step]);
+#pragma unroll
+  for (int step = kSteps / 2; step < kSteps; ++step) {
+    make_ds(ds[0], step);
+    store(keys, step, ds[0]);
   }
   ptx::fence_async_shared();
-  arrive_as_warp(keys.weights_full);
+  ptx::sync<kComputeBarrier, kGroupThreads>();
   ++done.tiles;
   ++done.weights;
 }
@@ -318,14 +344,16 @@ __device__ void compute(const Parameters& p, SharedMemory& sm) {
         }
       }
       arrive_as_warp(sm.side[kValues].keys_empty);
+      arrive_as_warp(sm.side[kKeys].weights_full);
       Accumulator dq;
       FLASHBACK_MARK("dQ");
-      wait(sm.side[kKeys].weights_full, RingPosition<1>::after(done.weights - 1).full());
       multiply_dq<config.dtype>(dq, sm.side[kKeys]);
       ptx::wgmma_wait<0>();
       ptx::pin(dq);
       arrive_as_warp(sm.side[kKeys].keys_empty);
       stage_dq(sm, dq, done.tiles - 1);
+      ptx::fence_async_shared();
+      arrive_as_warp(sm.dq_full[0]);
       ++done.items;
     }
     if (p.wide_dv.data) continue;
@@ -426,7 +454,7 @@ __device__ void accumulate(const Parameters& p, SharedMemory& sm, int which) {
     }
     wait(side.weights_full, weights_at.full());
     store_gradient<config.dtype>(p, side, which == kValues ? p.dv : p.dk, work, gradient, scale, thread,
-                                 kFirstGroupBarrier + which);
+                                 kFirstAccumulateBarrier + which);
     arrive_as_warp(side.weights_empty);
     weights_at.advance();
   }
