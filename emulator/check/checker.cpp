@@ -105,7 +105,7 @@ void Checker::executed(const Warp& warp, const Step& step, LaneMask mask) {
       mine.threads.fence_proxy(mask);
       break;
     case Form::Kind::kMemoryFence:
-      memory_order_.fence(mine, mask, form);
+      MemoryOrder::fence(state, mine, mask, form);
       break;
     case Form::Kind::kFenceBeforeSync:
       mine.threads.fence_before_sync(mask);
@@ -262,7 +262,7 @@ Access Checker::operation_access(std::uint64_t operation, Use use) {
   access.operation = place.index;
   access.reads = use != Use::kWrite;
   access.writes = use != Use::kRead;
-  access.async_proxy = mine.kind != Kind::kCopy;
+  access.async_proxy = !is_generic(mine.kind);
   return access;
 }
 
@@ -270,7 +270,7 @@ void Checker::accessed(const OperationAccess& bytes) {
   Access access = operation_access(bytes.operation, bytes.use);
   access.view.lanes &= bytes.lanes;
   OperationState& mine = access.state->operation(access.operation);
-  if (mine.kind == Kind::kBulkReduce && bytes.use == Use::kReadWrite) {
+  if ((mine.kind == Kind::kBulkReduce || mine.kind == Kind::kPeerStore) && bytes.use == Use::kReadWrite) {
     access.reads = false;
     access.strong = true;
     access.sums_floats = form_of(*mine.step).sums_floats;
@@ -318,9 +318,10 @@ void Checker::mbarrier(const MbarrierEvent& event) {
   if (event.operation != 0) {
     const Place place = place_of(event.operation);
     operation = &place.state->operation(place.index);
-    if (operation->kind == Kind::kBulkLoad) {
+    if (event.kind == MbarrierEvent::Kind::kComplete) {
       const MbarrierState& state = owner.mbarriers[event.address];
-      operation->told.push_back({owner.number, state.agent, state.phase + 1});
+      const Agent agent = state.agent + (place.state == &owner ? 0 : 1);
+      operation->told.push_back({owner.number, agent, state.phase + 1});
     }
   }
   mbarriers_.event(owner, by, event, form_of(*event.step), operation);

@@ -8,12 +8,18 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/check/released.h"
 #include "emulator/check/shadow.h"
 #include "emulator/check/threads.h"
-#include "emulator/machine/cta.h"
+#include "emulator/machine/cluster.h"
 #include "emulator/machine/observer.h"
 
 namespace flashback::emulator::checking {
+
+// Whether it accesses memory as instructions do, not through the asynchronous proxy.
+constexpr bool is_generic(Operation::Kind kind) {
+  return kind == Operation::Kind::kCopy || kind == Operation::Kind::kPeerStore;
+}
 
 // An operation, and when it is over: for the threads of its warp from `ended` on (`read_ended`: as far as it
 // reads), for whoever knows one of whom it has `told`.
@@ -40,12 +46,12 @@ using Operations = std::unordered_map<std::uint64_t, std::vector<OperationState>
 
 // An mbarrier: what the arrivals of the phase under way pass on, and what those of the last one did.
 struct MbarrierState {
-  Agent agent = 0;
+  Agent agent = 0;  // the copies that it tells of; the next one: those that other CTAs issued
   std::uint32_t expected = 0;
   std::uint32_t phase = 0;  // phases that are over
   bool in_use = false;
   Record init;
-  Knowledge arriving, over;
+  Released arriving, over;
   std::map<int, std::uint32_t>
       seen;  // by thread, -1 - warp where it is the whole warp: phases at its last wait
   std::vector<std::uint32_t> arrived_warps;         // in this phase
@@ -71,9 +77,10 @@ struct WarpState {
   std::uint32_t copy_groups[32] = {};
   std::uint32_t product_groups = 0;
   std::vector<std::uint32_t> open;  // operations that the warp has yet to wait for: index into operations
-  // Of accesses of memory that order: what strong reads have seen, and what fences have released.
-  Knowledge seen, at_release_fence;
-  bool has_release_fence = false;
+  // Of accesses that order by fences: what strong reads and relaxed waits have seen, and what fences have
+  // released, by their scope.
+  Released seen;
+  std::map<Scope, Knowledge> at_release_fence;
   std::vector<bool> touched;  // by slot / 4: registers accessed since the last wgmma.fence
 };
 
@@ -90,6 +97,7 @@ struct CtaState {
   Time products = 0;  // issued to the tensor core
   std::size_t ended_warps = 0;
 
+  std::uint32_t cluster() const { return cta->cluster().size(); }
   Agent tensor_core() const { return static_cast<Agent>(32 * warps.size()); }
   OperationState& operation(std::uint32_t place) { return (*operations)[place - 1]; }
 };

@@ -35,14 +35,17 @@ Form form_of(std::string_view opcode) {
     form.kind = kind;
     return form;
   }
+  const bool is_mbarrier = opcode.starts_with("mbarrier");
+  form.scope = has(".cluster") ? Scope::kCluster : has(".cta") || is_mbarrier ? Scope::kCta : Scope::kGpu;
   if ((opcode.starts_with("fence") && !has("fence.proxy") && !has("mbarrier_init")) ||
       opcode.starts_with("membar")) {
     form.kind = Form::Kind::kMemoryFence;
     form.acquire = !has(".release");
     form.release = !has(".acquire");
+    form.of_shared = has(".sync_restrict");
     return form;
   }
-  if (opcode.starts_with("mbarrier")) {
+  if (is_mbarrier) {
     form.relaxed = has(".relaxed");
     return form;
   }

@@ -9,6 +9,9 @@
 
 namespace flashback::emulator::checking {
 
+// Whose threads an operation synchronises with directly. ISA 8.5.
+enum class Scope : std::uint8_t { kCta, kCluster, kGpu };  // kGpu: the system too
+
 struct Form {
   enum class Kind : std::uint8_t {
     kOther,
@@ -34,6 +37,8 @@ struct Form {
   bool release = false;
   bool sums_floats = false;  // atomically, so that the order shows in the last bits
   bool relaxed = false;      // of an mbarrier operation: it orders nothing but what fences say
+  Scope scope = Scope::kGpu;
+  bool of_shared = false;  // of a fence: orders accesses of shared memory alone
 };
 
 Form form_of(std::string_view opcode);

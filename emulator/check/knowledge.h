@@ -16,7 +16,6 @@ struct Knowledge {
   // done.
   Clock published, gained, fenced;
 
-  // The first two, of the agents of other CTAs, by the CTA's number. Null: nothing.
   struct Remote {
     Clock ordered, proxied;
     void join(const Remote& other) {
@@ -24,13 +23,22 @@ struct Knowledge {
       proxied.join(other.proxied);
     }
   };
-  using Foreign = std::map<std::uint64_t, Remote>;
-  std::shared_ptr<const Foreign> foreign;
+  // By the number of a CTA. Null: nothing.
+  using ByCta = std::shared_ptr<const std::map<std::uint64_t, Remote>>;
+  ByCta foreign;  // the first two, of the agents of other CTAs
+  // What orders accesses of shared memory alone, of any CTA's agents: by a fence with .sync_restrict (ISA
+  // 9.7.13.4);
+  ByCta of_shared;
+  // and on hardware only, where a scope does not reach from one CTA to the other (8.5): shared memory has no
+  // caches.
+  ByCta unscoped;
 
   void join(const Knowledge& other) {
     ordered.join(other.ordered);
     proxied.join(other.proxied);
-    join_foreign(other.foreign);
+    join(foreign, other.foreign);
+    join(of_shared, other.of_shared);
+    join(unscoped, other.unscoped);
     join_tensor(other);
   }
   // What CTA `from` passed on to CTA `to`, whose knowledge this is.
@@ -39,38 +47,62 @@ struct Knowledge {
       join(other);
       return;
     }
-    auto all = std::make_shared<Foreign>();
-    if (other.foreign != nullptr) *all = *other.foreign;
-    (*all)[from].join({other.ordered, other.proxied});
+    auto all = other.all_of(from);
     if (const auto own = all->find(to); own != all->end()) {
       ordered.join(own->second.ordered);
       proxied.join(own->second.proxied);
       all->erase(own);
     }
-    join_foreign(std::move(all));
+    join(foreign, std::move(all));
+    join(of_shared, other.of_shared);
+    join(unscoped, other.unscoped);
+  }
+  // All that CTA `from` passes on with this, as `of_shared` or `unscoped`.
+  Knowledge as(ByCta Knowledge::*part, std::uint64_t from) const {
+    Knowledge all;
+    all.unscoped = unscoped;
+    join(all.*part, all_of(from));
+    join(all.*part, of_shared);
+    return all;
+  }
+  // The same CTA's knowledge with more of another's agent in it.
+  void raise_in(std::uint64_t cta, Agent agent, Time time) {
+    auto all = foreign == nullptr ? std::make_shared<Map>() : std::make_shared<Map>(*foreign);
+    (*all)[cta].ordered.raise(agent, time);
+    foreign = std::move(all);
   }
   // Behind a fence.proxy.async, what happened before is visible to the asynchronous proxy.
   void fence_proxy() {
     proxied.join(ordered);
-    if (foreign == nullptr) return;
-    auto fenced_too = std::make_shared<Foreign>(*foreign);
-    for (auto& [cta, remote] : *fenced_too) remote.proxied.join(remote.ordered);
-    foreign = std::move(fenced_too);
-  }
-  void join_foreign(std::shared_ptr<const Foreign> other) {
-    if (other == nullptr || other == foreign) return;
-    if (foreign == nullptr) {
-      foreign = std::move(other);
-      return;
+    for (ByCta* const part : {&foreign, &of_shared, &unscoped}) {
+      if (*part == nullptr) continue;
+      auto fenced_too = std::make_shared<Map>(**part);
+      for (auto& [cta, remote] : *fenced_too) remote.proxied.join(remote.ordered);
+      *part = std::move(fenced_too);
     }
-    auto both = std::make_shared<Foreign>(*foreign);
-    for (const auto& [cta, remote] : *other) (*both)[cta].join(remote);
-    foreign = std::move(both);
   }
   // What a relaxed operation passes on.
   void join_tensor(const Knowledge& other) {
     published.join(other.published);
     gained.join(other.published);
+  }
+
+ private:
+  using Map = std::map<std::uint64_t, Remote>;
+  std::shared_ptr<Map> all_of(std::uint64_t cta) const {
+    auto all = foreign == nullptr ? std::make_shared<Map>() : std::make_shared<Map>(*foreign);
+    (*all)[cta].join({ordered, proxied});
+    return all;
+  }
+  static void join(ByCta& to, ByCta other) {
+    if (other == nullptr || other == to) return;
+    if (to == nullptr) {
+      to = std::move(other);
+      return;
+    }
+    auto both = std::make_shared<Map>(*to);
+    for (const auto& [cta, remote] : *other) (*both)[cta].join(remote);
+    to = std::move(both);
   }
 };
 

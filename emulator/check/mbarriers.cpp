@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "emulator/check/synchronisation.h"
 #include "emulator/check/words.h"
@@ -31,9 +32,11 @@ void Mbarriers::event(CtaState& owner, CtaState& by, const MbarrierEvent& event,
   }
   if (!event.ends_phase) return;
   ++state.phase;
-  state.over = std::move(state.arriving);
-  state.over.ordered.raise(state.agent, state.phase);
-  state.arriving = {};
+  state.over = std::exchange(state.arriving, {});
+  state.over[{owner.number, Scope::kCta}].ordered.raise(state.agent, state.phase);
+  for (auto& [by, passed] : state.over) {
+    if (by.cta != owner.number) passed.raise_in(owner.number, state.agent + 1, state.phase);
+  }
   state.arrived_warps.clear();
 }
 
@@ -46,7 +49,7 @@ void Mbarriers::init(CtaState& owner, CtaState& by, const MbarrierEvent& event, 
                          mbarrier_words(event.address), step_words(*program_, *event.step));
     });
   }
-  const Agent agent = state.agent != 0 ? state.agent : owner.next_agent++;
+  const Agent agent = state.agent != 0 ? state.agent : std::exchange(owner.next_agent, owner.next_agent + 2);
   const std::uint32_t phase = state.phase;  // goes on, so that the times of the agent never fall
   state = {};
   state.agent = agent;
@@ -95,16 +98,23 @@ void Mbarriers::require_initialised(CtaState& owner, CtaState& by, const Mbarrie
 void Mbarriers::arrive(CtaState& owner, CtaState& by, const MbarrierEvent& event, const Form& form,
                        OperationState* operation, MbarrierState& state) {
   const auto warp = static_cast<std::uint32_t>(event.warp->index());
-  Knowledge passed;
+  const Scope scope = by.number == owner.number ? Scope::kCta  // which reaches all who wait here
+                      : operation == nullptr    ? form.scope
+                                                : Scope::kCluster;
+  Knowledge& passed = state.arriving[{by.number, scope}];
   if (operation == nullptr) {
     by.warps[warp].threads.release(event.lanes, &passed, form.relaxed);
+    if (form.relaxed) {
+      for (const auto& [fence, known] : by.warps[warp].at_release_fence)
+        state.arriving[{by.number, std::min(fence, scope)}].join(known);
+    }
   } else if (operation->kind == Operation::Kind::kCommit) {
     // Behind the products of the thread, with the fence before_thread_sync in it.
     const OperationState::Told& products = operation->told.front();
-    passed = *operation->view.known;
+    passed.join(*operation->view.known);
+    passed.published.join(operation->view.known->fenced);
     passed.ordered.raise(operation->first, operation->lanes, operation->view.now);
     passed.ordered.raise(products.agent, products.time);
-    passed.published.join(passed.fenced);
     passed.published.raise(operation->first, operation->lanes, operation->view.now);
     passed.published.raise(products.agent, products.time);
   } else if (operation->kind == Operation::Kind::kCopyArrival) {
@@ -116,10 +126,9 @@ void Mbarriers::arrive(CtaState& owner, CtaState& by, const MbarrierEvent& event
     }
   } else if (operation->view.known != nullptr && !strict_) {
     // A copy comes after what its thread knew; the ISA does not promise that its end says so (8.9.1.1).
-    passed = *operation->view.known;
+    passed.join(*operation->view.known);
     passed.ordered.raise(operation->first, operation->lanes, operation->view.now);
   }
-  state.arriving.join_across(owner.number, by.number, passed);
   if (event.kind != MbarrierEvent::Kind::kArrive) return;
   state.arrived_warps.push_back(warp);
   ++state.arrivals[warp];
@@ -127,7 +136,15 @@ void Mbarriers::arrive(CtaState& owner, CtaState& by, const MbarrierEvent& event
 
 void Mbarriers::wait(CtaState& by, const MbarrierEvent& event, const Form& form, MbarrierState& state) {
   const int warp = event.warp->index();
-  by.warps[static_cast<std::size_t>(warp)].threads.acquire(event.lanes, state.over, form.relaxed);
+  WarpState& waiting = by.warps[static_cast<std::size_t>(warp)];
+  if (!form.relaxed) {
+    acquire(waiting.threads, event.lanes, by.number, by.cluster(), state.over, form);
+  } else {
+    for (const auto& [source, passed] : state.over) {
+      if (source.cta == by.number) waiting.threads.acquire(event.lanes, passed, true);
+      waiting.seen[{source.cta, std::min(source.scope, form.scope)}].join(passed);
+    }
+  }
   const int waiter = std::has_single_bit(event.lanes) ? 32 * warp + std::countr_zero(event.lanes) : -1 - warp;
   const auto [place, is_first] = state.seen.try_emplace(waiter, state.phase);
   const std::uint32_t missed = state.phase - place->second;

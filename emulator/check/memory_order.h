@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <unordered_map>
 
 #include "emulator/check/cta_state.h"
@@ -17,13 +16,9 @@ class MemoryOrder {
   // Lanes of the warp access `address` strongly; shared addresses of a CTA are its own.
   void access(CtaState& state, WarpState& warp, LaneMask lanes, std::uint64_t address, const Form& form,
               bool reads, bool writes);
-  void fence(WarpState& warp, LaneMask lanes, const Form& form);
+  static void fence(CtaState& state, WarpState& warp, LaneMask lanes, const Form& form);
 
  private:
-  // What the writes to a place have released, by the number of their CTA.
-  using Released = std::map<std::uint64_t, Knowledge>;
-  static void acquire(std::uint64_t cta, WarpState& warp, LaneMask lanes, const Released& released);
-
   std::unordered_map<std::uint64_t, Released> locations_;
 };
 

@@ -7,15 +7,14 @@
 namespace flashback::emulator::checking {
 namespace {
 
-// The lanes of the earlier access that the later one does not know of. What a lane did itself it knows; where
-// several lanes access one place together, each has to know the others.
-LaneMask unknown(const Clock& known, const Access& access, Agent first, LaneMask lanes, Time time,
-                 bool by_lane) {
-  if (first == access.view.first && time <= access.view.now) {
-    if (by_lane) return 0;
-    if (access.operation != 0 || std::has_single_bit(access.view.lanes)) lanes &= ~access.view.lanes;
-  }
-  return known.behind(first, lanes, time);
+// The lanes of an earlier access of one's own warp that the access knows without being told: what a lane did
+// itself it knows; where several lanes access one place together, each has to know the others.
+LaneMask own_lanes(const Access& access, const Record& earlier, Time time, bool by_lane) {
+  if (earlier.cta != access.state->number || earlier.first != access.view.first || time > access.view.now)
+    return 0;
+  if (by_lane) return kAllLanes;
+  const bool each_for_itself = access.operation != 0 || std::has_single_bit(access.view.lanes);
+  return each_for_itself ? access.view.lanes : 0;
 }
 
 std::uint32_t bits_of(std::uint32_t from, std::uint32_t to) {  // [from, to) of 32
@@ -36,69 +35,43 @@ std::string remedy(const Access& access, const OperationState* mine, const Recor
   return "An arrival behind the first (its warp in step before that) that the second waits for would.";
 }
 
-bool is_generic(Operation::Kind kind) {
-  return kind == Operation::Kind::kCopy;
-}
-
 }  // namespace
 
-// Between CTAs, whose accesses of one proxy are in order only behind a proxy fence too (ISA 8.9.5: the same
-// proxy orders within a CTA).
-Races::Order Races::foreign_order(const Record& earlier, bool earlier_writes, const Access& access) const {
-  const Knowledge& known = *access.view.known;
-  const auto clock_of = [&](std::uint64_t cta, Clock Knowledge::*own,
-                            Clock Knowledge::Remote::*other) -> const Clock* {
-    if (cta == access.state->number) return &(known.*own);
-    if (known.foreign == nullptr) return nullptr;
-    const auto remote = known.foreign->find(cta);
-    return remote == known.foreign->end() ? nullptr : &(remote->second.*other);
-  };
-  const OperationState* operation = operation_of(earlier);
-  const auto covered = [&](Clock Knowledge::*own, Clock Knowledge::Remote::*other) {
-    Time time = earlier.time;
-    if (operation != nullptr) {
-      for (const OperationState::Told& told : operation->told) {
-        const Clock* clock = clock_of(told.cta, own, other);
-        if (clock != nullptr && clock->at(told.agent) >= told.time) return true;
-      }
-      time = earlier_writes ? operation->ended : operation->read_ended;
-      if (time == 0) return false;
+bool Races::knows(const Sight& sight, const Access& access, const Record& earlier, bool earlier_writes,
+                  bool exempt, bool by_lane) const {
+  Time time = earlier.time;
+  if (const OperationState* operation = operation_of(earlier)) {
+    for (const OperationState::Told& told : operation->told) {
+      if (sight.knows(told.cta, told.agent, told.time)) return true;
     }
-    const Clock* clock = clock_of(earlier.cta, own, other);
-    return clock != nullptr && clock->behind(earlier.first, earlier.lanes, time) == 0;
-  };
-  if (!covered(&Knowledge::ordered, &Knowledge::Remote::ordered)) return Order::kUnordered;
-  if (!access.async_proxy || !earlier_writes || (operation != nullptr && !operation->told.empty()))
-    return Order::kOrdered;
-  return covered(&Knowledge::proxied, &Knowledge::Remote::proxied) ? Order::kOrdered : Order::kNotProxied;
+    time = earlier_writes ? operation->ended : operation->read_ended;
+    if (time == 0) return false;
+  }
+  const LaneMask own = exempt ? own_lanes(access, earlier, time, by_lane) : 0;
+  return sight.behind(earlier.cta, earlier.first, earlier.lanes & ~own, time) == 0;
 }
 
 Races::Order Races::order(const Record& earlier, bool earlier_writes, const Access& access,
                           Space space) const {
   const Knowledge& known = *access.view.known;
-  if (earlier.cta != access.state->number) return foreign_order(earlier, earlier_writes, access);
-  const bool tensor = space == Space::kTensor;
-  // In tensor memory a lane of a warp has its own lane, whatever the lanes of the access.
-  const auto covered = [&](const Clock& clock, bool exempt) {
-    if (earlier.operation == 0) {
-      if (!exempt) return clock.behind(earlier.first, earlier.lanes, earlier.time) == 0;
-      return unknown(clock, access, earlier.first, earlier.lanes, earlier.time, tensor) == 0;
-    }
-    const OperationState& operation = access.state->operation(earlier.operation);
-    for (const OperationState::Told& told : operation.told) {
-      if (told.cta == access.state->number && clock.at(told.agent) >= told.time) return true;
-    }
-    const Time ended = earlier_writes ? operation.ended : operation.read_ended;
-    if (ended == 0) return false;
-    if (!exempt) return clock.behind(earlier.first, earlier.lanes, ended) == 0;
-    return unknown(clock, access, earlier.first, earlier.lanes, ended, tensor) == 0;
-  };
+  const Order by_letter = order(earlier, earlier_writes, access, space, true);
+  if (by_letter == Order::kOrdered || known.unscoped == nullptr) return by_letter;
+  const Order on_hardware = order(earlier, earlier_writes, access, space, false);
+  return on_hardware == Order::kOrdered && strict_ ? Order::kNotScoped : on_hardware;
+}
 
-  const bool ordered = covered(known.ordered, true);
-  if (tensor) {
+Races::Order Races::order(const Record& earlier, bool earlier_writes, const Access& access, Space space,
+                          bool scoped) const {
+  const bool tensor = space == Space::kTensor, same_cta = earlier.cta == access.state->number;
+  // In tensor memory a lane of a warp has its own lane, whatever the lanes of the access.
+  const auto covered = [&](Sight::Of of, bool exempt) {
+    const Sight sight(*access.view.known, access.state->number, space, of, scoped);
+    return knows(sight, access, earlier, earlier_writes, exempt, tensor);
+  };
+  const OperationState* other = operation_of(earlier);
+  const bool ordered = covered(Sight::Of::kHappened, true);
+  if (tensor && same_cta) {
     const OperationState* mine = access.operation == 0 ? nullptr : &access.state->operation(access.operation);
-    const OperationState* other =
-        earlier.operation == 0 ? nullptr : &access.state->operation(earlier.operation);
     if (mine != nullptr && other != nullptr) {
       if (mine->kind == Operation::Kind::kProduct && other->kind == Operation::Kind::kProduct) {
         if (ordered || !strict_ || mine->accumulator == other->accumulator) return Order::kOrdered;
@@ -110,15 +83,17 @@ Races::Order Races::order(const Record& earlier, bool earlier_writes, const Acce
         return Order::kOrdered;
       }
     }
-    const bool fenced = (!ordered || strict_) && covered(known.fenced, true);
+    const bool fenced = (!ordered || strict_) && covered(Sight::Of::kFenced, true);
     if (!ordered && !fenced) return Order::kUnordered;
     return strict_ && !fenced ? Order::kNotFenced : Order::kOrdered;
   }
   if (!ordered) return Order::kUnordered;
-  if (!access.async_proxy || !earlier_writes) return Order::kOrdered;
-  if (earlier.operation != 0 && !is_generic(access.state->operation(earlier.operation).kind))
+  if (tensor || !access.async_proxy || !earlier_writes) return Order::kOrdered;
+  // Within a CTA accesses of one proxy need no fence (ISA 8.9.5); between two they do, unless an mbarrier
+  // tells of the first, which makes it visible.
+  if (other != nullptr && !is_generic(other->kind) && (same_cta || !other->told.empty()))
     return Order::kOrdered;
-  return covered(known.proxied, false) ? Order::kOrdered : Order::kNotProxied;
+  return covered(Sight::Of::kProxied, false) ? Order::kOrdered : Order::kNotProxied;
 }
 
 void Races::note(const Conflict& conflict, std::uint32_t part, std::uint64_t place) {
@@ -257,10 +232,12 @@ void Races::columns(const Access& access, CtaState& owner, std::uint32_t first, 
 void Races::report(const Access& access) {
   if (conflicts_.empty()) return;
   for (const Conflict& c : conflicts_) {
-    const bool strict_only = c.order == Order::kNotFenced || c.order == Order::kOnlyIssueOrder;
+    const bool strict_only =
+        c.order == Order::kNotFenced || c.order == Order::kOnlyIssueOrder || c.order == Order::kNotScoped;
     const char* rule = c.uninitialised                             ? "uninitialised"
                        : c.on_mbarrier                             ? "mbarrier"
                        : c.order == Order::kNotProxied             ? "proxy"
+                       : c.order == Order::kNotScoped              ? "scope"
                        : c.of_sums && c.order == Order::kUnordered ? "sum-order"
                        : c.order == Order::kNotFenced              ? "tensor-fence"
                        : c.order == Order::kOnlyIssueOrder         ? "mma-order"
@@ -309,6 +286,14 @@ std::string Races::sentence(const Access& access, const Conflict& c) const {
       return fmt::format(
           "{}: {} through the asynchronous proxy, and {} through the generic one; they are in order, but no "
           "fence.proxy.async stands between. The writer needs one before its signal.",
+          cta, here, before);
+    case Order::kNotScoped:
+      return fmt::format(
+          "{}: {}, and {}; they are in order by a synchronisation of two CTAs at the scope of one, which is "
+          "that "
+          "of mbarrier operations unless they say otherwise. .release.cluster and .acquire.cluster would "
+          "promise "
+          "it.",
           cta, here, before);
     case Order::kNotFenced:
       return fmt::format(

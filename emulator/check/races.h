@@ -1,5 +1,5 @@
-// Accesses that nothing orders. ISA 8.7.1 (conflict and data races), 8.9.5 (causality order), 8.6 (proxies),
-// 9.7.16.6 (tensor memory).
+// Accesses that nothing orders. ISA 8.5 (scopes), 8.7.1 (conflict and data races), 8.9.5 (causality
+// order), 8.6 (proxies), 9.7.16.6 (tensor memory).
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,9 @@
 
 #include "emulator/check/cta_state.h"
 #include "emulator/check/finding.h"
+#include "emulator/check/sight.h"
 
 namespace flashback::emulator::checking {
-
-enum class Space : std::uint8_t { kShared, kGlobal, kTensor };
 
 // An access as the rules see it.
 struct Access {
@@ -46,6 +45,7 @@ class Races {
     kOrdered,
     kUnordered,
     kNotProxied,      // ordered, without fence.proxy.async
+    kNotScoped,       // ordered, by a scope that does not reach: strict
     kNotFenced,       // ordered, without the fences of tcgen05: strict
     kOnlyIssueOrder,  // products of other accumulators: strict
   };
@@ -63,8 +63,11 @@ class Races {
   const OperationState* operation_of(const Record& record) const {
     return record.operation == 0 ? nullptr : &operations_.at(record.cta)[record.operation - 1];
   }
-  Order foreign_order(const Record& earlier, bool earlier_writes, const Access& access) const;
+  bool knows(const Sight& sight, const Access& access, const Record& earlier, bool earlier_writes,
+             bool exempt, bool by_lane) const;
   Order order(const Record& earlier, bool earlier_writes, const Access& access, Space space) const;
+  Order order(const Record& earlier, bool earlier_writes, const Access& access, Space space,
+              bool scoped) const;
   void note(const Conflict& conflict, std::uint32_t part, std::uint64_t place);
   std::string sentence(const Access& access, const Conflict& conflict) const;
 

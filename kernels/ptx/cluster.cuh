@@ -33,14 +33,17 @@ __device__ inline void arrive_at(int rank, Barrier& barrier, std::uint32_t arriv
                : "memory");
 }
 
-// Waits at a barrier of one's own where another CTA arrives, and sees what that one wrote before.
+// Waits at a barrier of one's own where another CTA arrives or copies, and sees what that one did before in
+// shared memory. The fence is for that alone, and a NOP: .acquire.cluster would empty the cache of global
+// memory too.
 __device__ inline void wait_for_cluster(Barrier& barrier, std::uint32_t parity) {
   asm volatile(
       "{\n"
       ".reg .pred done;\n"
       "again:\n"
-      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 done, [%0], %1;\n"
       "@!done bra again;\n"
+      "fence.acquire.sync_restrict::shared::cluster.cluster;\n"
       "}" ::"r"(shared_address(&barrier)),
       "r"(parity)
       : "memory");

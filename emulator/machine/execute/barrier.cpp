@@ -386,6 +386,7 @@ constexpr Row kRows[] = {
 
     // Memory of this machine is always coherent: fences order nothing that is not ordered already.
     {"fence{.sc|.acq_rel|.acquire|.release}(.cta|.cluster|.gpu|.sys)", "", always<nothing>},
+    {"fence.acquire.sync_restrict::shared::cluster.cluster", "", always<nothing>},
     {"membar(.cta|.gl|.sys)", "", always<nothing>},
     {"fence.proxy.alias", "", always<nothing>},
     {"fence.proxy.async{.global|.shared::cta|.shared::cluster}", "", always<nothing>},

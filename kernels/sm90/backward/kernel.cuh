@@ -26,6 +26,16 @@ using tile::RingPosition;
 template <int ctas>
 using WorkReader = shared::WorkReader<SharedMemory<ctas>>;
 
+// Waits where the peer of a pair arrives as well.
+template <int ctas>
+__device__ __forceinline__ void wait_for_peer(ptx::Barrier& barrier, std::uint32_t parity) {
+  if constexpr (ctas == 1) {
+    wait(barrier, parity);
+  } else {
+    ptx::wait_for_cluster(barrier, parity);
+  }
+}
+
 // --- load: one thread
 
 // Where the tickets of a CTA come from. Of a pair the leader, rank 0, takes each for both.
@@ -247,7 +257,7 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory<c
   ptx::wgmma_wait<0>();
   ptx::pin(dp);
   FLASHBACK_MARK("dS");
-  wait(sm.ds_empty[ds_at.slot], ds_at.empty());
+  wait_for_peer<config.ctas>(sm.ds_empty[ds_at.slot], ds_at.empty());
   ds_row += ptx::shared_address(&sm.ds[ds_at.slot]);
 #pragma unroll
   for (int block = 0; block < 8; ++block) {
@@ -288,7 +298,7 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory<c
 template <Config config>
 __device__ void stage_gradient(SharedMemory<config.ctas>& sm, const float (&gradient)[32], float scale,
                                const ComputeThread& thread, RingPosition<stages_of(config.ctas).ds> at) {
-  wait(sm.ds_empty[at.slot], at.empty());
+  wait_for_peer<config.ctas>(sm.ds_empty[at.slot], at.empty());
   const std::uint32_t to = ptx::shared_address(&sm.ds[at.slot].gradient) + thread.matrix_chunk();
 #pragma unroll
   for (int step = 0; step < 4; ++step) {
@@ -410,7 +420,7 @@ __device__ void multiply(const Parameters& p, SharedMemory<config.ctas>& sm, int
       __syncwarp();
       if (lane == 0) arrive(sm.ds_empty[ds_at.slot]);
       if constexpr (config.ctas == 2) {
-        wait(sm.of_peer.ds_full[peer_at.slot], peer_at.full());
+        ptx::wait_for_cluster(sm.of_peer.ds_full[peer_at.slot], peer_at.full());
         multiply_keys<config.dtype, false>(dq, sm.peer.ds[peer_at.slot], sm.peer.k);
         __syncwarp();
         if (lane == 0) ptx::arrive_at(rank ^ 1, sm.of_peer.ds_empty[peer_at.slot]);
@@ -502,7 +512,7 @@ __device__ void acknowledge(const Parameters& p, SharedMemory<2>& sm, int rank) 
       p, sm, rank,
       [&](const auto& ds_at) {
         arrive_and_expect(sm.of_peer.ds_full[at.slot], sizeof(sm.peer.ds[0]));
-        wait(sm.of_peer.ds_full[at.slot], at.full());
+        ptx::wait_for_cluster(sm.of_peer.ds_full[at.slot], at.full());
         ptx::arrive_at(rank ^ 1, sm.ds_empty[ds_at.slot], kMultiplyWarps);
         at.advance();
       },

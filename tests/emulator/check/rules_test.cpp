@@ -22,20 +22,24 @@ struct Rule {
   bool strict = false;
   std::uint32_t ctas = 1;
   bool fixed_sums = false;
+  std::uint32_t cluster = 1;
 };
 
 // %g: 4096 bytes of global memory; %s: shared memory; %t: the thread; %w: its warp; %l: its lane.
-// %first: thread 0; %w0, %w1: warps 0 and 1.
+// %first: thread 0; %w0, %w1: warps 0 and 1. Of a cluster of two: %rank, %rank0 and %peer, the other's rank.
 constexpr const char* kBegin = R"(
 .reg .b64 %g, %q<8>;
-.reg .b32 %s, %t, %w, %l, %c, %r<8>;
+.reg .b32 %s, %t, %w, %l, %c, %rank, %peer, %r<8>;
 .reg .f32 %f<8>;
-.reg .pred %p, %first, %w0, %w1, %l0;
+.reg .pred %p, %first, %w0, %w1, %l0, %rank0;
 ld.param.u64 %g, [p];
 mov.u32 %s, dynamic;
 mov.u32 %t, %tid.x;
 mov.u32 %l, %laneid;
 mov.u32 %c, %ctaid.x;
+mov.u32 %rank, %cluster_ctarank;
+xor.b32 %peer, %rank, 1;
+setp.eq.u32 %rank0, %rank, 0;
 shr.u32 %w, %t, 5;
 setp.eq.u32 %first, %t, 0;
 setp.eq.u32 %l0, %l, 0;
@@ -63,8 +67,8 @@ std::vector<Finding> check(const Rule& rule, bool twin, Completion completion) {
   options.schedule.completion = completion;
   PtxBench bench(options);
   const Address memory = bench.upload(std::vector<std::byte>(4096));
-  const Status status =
-      bench.run(text_of(rule, twin), memory, {rule.threads, 1, 1}, {rule.ctas, 1, 1}, 32768);
+  const Status status = bench.run(text_of(rule, twin), memory, {rule.threads, 1, 1}, {rule.ctas, 1, 1}, 32768,
+                                  {rule.cluster, 1, 1});
   if (rule.rule != std::string("deadlock")) {
     EXPECT_TRUE(status.ok()) << status.sentence();
   }
@@ -118,6 +122,35 @@ TEST_P(Rules, FlagTheBrokenTextAndNotItsTwin) {
   "mov.b32 %r2, 0x04020490;\n"             \
   "setp.ne.u32 %p, 0, 0;\n"
 #define WAIT(parity) "mbarrier.try_wait.parity.shared::cta.b64 %p, [%s], " #parity ";"
+
+// A pair of CTAs: mbarriers at 0 and 8; the words at 256 and 512 written and known to all; %r6 is the peer's
+// shared memory.
+#define PAIR_BEGIN                                     \
+  "@%first mbarrier.init.shared::cta.b64 [%s], 1;\n"   \
+  "@%first mbarrier.init.shared::cta.b64 [%s+8], 1;\n" \
+  "st.shared.u32 [%r0+256], 1;\n"                      \
+  "st.shared.u32 [%r0+512], 2;\n"                      \
+  "fence.proxy.async;\n"                               \
+  "fence.mbarrier_init.release.cluster;\n"             \
+  "mapa.shared::cluster.u32 %r6, %s, %peer;\n"         \
+  "add.u32 %r5, %s, 256;\n"                            \
+  "barrier.cluster.arrive.release.aligned;\n"          \
+  "barrier.cluster.wait.acquire.aligned;\n"            \
+  "@!%rank0 bra PEER;\n"
+#define PAIR_END                      \
+  "END:\n"                            \
+  "bar.warp.sync -1;\n"               \
+  "barrier.cluster.arrive.release;\n" \
+  "barrier.cluster.wait.acquire;\n"
+// Rank 0's 128 bytes at 256 into the peer's at 512, told by the peer's first mbarrier.
+#define SEND                                                                                  \
+  "@%first cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r6+512]," \
+  " [%r5], 128, [%r6];\n"
+#define EXPECT "@%first mbarrier.arrive.expect_tx.shared::cta.b64 _, [%s], 128;\n"
+#define ARRIVE_AT_PEER(scope, offset) \
+  "@%l0 mbarrier.arrive.release." #scope ".shared::cluster.b64 _, [%r6+" #offset "];"
+#define WAIT_IN(scope, offset) \
+  "mbarrier.try_wait.parity.acquire." #scope ".shared::cta.b64 %p, [%s+" #offset "], 0;"
 
 constexpr Rule kRules[] = {
     {"WarpsOnSharedMemory", "race", "nothing orders the two", 64, R"(
@@ -448,6 +481,105 @@ tcgen05.wait::ld.sync.aligned;
 DONE:
 )" TENSOR_END},
 
+    // ---- pairs of CTAs
+    {"ReadingBeforeACopyOfAPeerIsOver", "race", "mbarrier phase", 32,
+     PAIR_BEGIN SEND R"(
+bra.uni END;
+PEER:
+)" EXPECT WAIT_IN(cluster, 0) "//+\n"
+                              R"(
+ld.shared.u32 %r1, [%r0+512];
+)" WAIT_IN(cluster, 0) "\n" PAIR_END,
+     false, 2, false, 2},
+    {"ReadingBeforeAStoreOfAPeerIsOver", "race", "mbarrier phase", 32,
+     PAIR_BEGIN R"(
+mad.lo.u32 %r1, %t, 4, %r6;
+st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1+512], 7, [%r6];
+bra.uni END;
+PEER:
+)" EXPECT WAIT_IN(cluster, 0) "//+\n"
+                              R"(
+ld.shared.u32 %r1, [%r0+512];
+)" WAIT_IN(cluster, 0) "\n" PAIR_END,
+     false, 2, false, 2},
+    // The end of the copy is told to the peer, and by the peer to whoever sent it.
+    {"OverwritingTheSourceOfACopyToAPeer", "race", "mbarrier phase", 32,
+     PAIR_BEGIN SEND R"(
+)" WAIT_IN(cluster, 8) "//+\n"
+                       R"(
+bar.warp.sync -1;
+st.shared.u32 [%r0+256], 3;
+)" WAIT_IN(cluster, 8) "//-\n"
+                       R"(
+bra.uni END;
+PEER:
+)" EXPECT WAIT_IN(cluster, 0) "\n" ARRIVE_AT_PEER(cluster, 8) "\n" PAIR_END,
+     false, 2, false, 2},
+    {"ACopyIntoWhatThePeerReads", "race", "nothing orders the two", 32,
+     PAIR_BEGIN WAIT_IN(cluster, 8) "//+\n" SEND R"(
+bra.uni END;
+PEER:
+ld.shared.u32 %r1, [%r0+512];
+bar.warp.sync -1;
+)" ARRIVE_AT_PEER(cluster, 8) "\n" EXPECT WAIT_IN(cluster, 0) "\n" PAIR_END,
+     false, 2, false, 2},
+    {"AStoreInAPeerAndNoArrival", "race", "nothing orders the two", 32, PAIR_BEGIN R"(
+mad.lo.u32 %r1, %t, 4, %r6;
+st.shared::cluster.u32 [%r1+512], 7;
+bar.warp.sync -1; //+
+)" ARRIVE_AT_PEER(cluster, 0) R"(
+bra.uni END;
+PEER:
+)" WAIT_IN(cluster, 0) R"(
+ld.shared.u32 %r1, [%r0+512];
+)" PAIR_END,
+     false, 2, false, 2},
+    // Shared memory has no caches that a wait would have to leave; global memory has.
+    {"AWaitAtTheScopeOfTheCtaForGlobalMemory", "race", "nothing orders the two", 32,
+     PAIR_BEGIN R"(
+@%l0 st.global.u32 [%g], 7;
+)" ARRIVE_AT_PEER(cluster, 0) R"(
+bra.uni END;
+PEER:
+)" WAIT_IN(cluster, 0) "//+\n" WAIT_IN(cta, 0) "//-\n"
+                                               R"(
+ld.global.u32 %r1, [%g];
+)" PAIR_END,
+     false, 2, false, 2},
+    {"AFenceOfSharedMemoryForGlobalMemory", "race", "nothing orders the two", 32, PAIR_BEGIN R"(
+@%l0 st.global.u32 [%g], 7;
+)" ARRIVE_AT_PEER(cluster, 0) R"(
+bra.uni END;
+PEER:
+mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 %p, [%s], 0;
+fence.acquire.sync_restrict::shared::cluster.cluster; //-
+fence.acquire.cluster; //+
+ld.global.u32 %r1, [%g];
+)" PAIR_END,
+     false, 2, false, 2},
+    {"ARelaxedWaitWithoutAFence", "race", "nothing orders the two", 32, PAIR_BEGIN SEND R"(
+mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 %p, [%s+8], 0;
+fence.acquire.sync_restrict::shared::cluster.cluster; //+
+bar.warp.sync -1;
+st.shared.u32 [%r0+256], 3;
+bra.uni END;
+PEER:
+)" EXPECT WAIT_IN(cluster, 0) "\n" ARRIVE_AT_PEER(cluster, 8) "\n" PAIR_END,
+     false, 2, false, 2},
+    {"AFlagOfAnotherCtaAtTheScopeOfTheCta", "race", "CTA number 0", 32, R"(
+setp.eq.u32 %p, %c, 1;
+@%p bra READ;
+@%l0 st.global.u32 [%g+256], 1;
+@%l0 st.release.gpu.global.u32 [%g], 1; //+
+@%l0 st.release.cta.global.u32 [%g], 1; //-
+bra.uni END;
+READ:
+ld.acquire.gpu.global.u32 %r1, [%g];
+ld.global.u32 %r2, [%g+256];
+END:
+)",
+     false, 2},
+
     // ---- strict
     {"AnArrivalWithoutTheFencesOfTcgen05", "tensor-fence", "before_thread_sync", 160, TENSOR_BEGIN R"(
 setp.eq.u32 %p, %w, 4;
@@ -491,6 +623,39 @@ cp.async.bulk.wait_group.read 0; //+
 END:
 )",
      true},
+
+    {"AWaitForAPeersCopyAtTheScopeOfTheCta", "scope", ".acquire.cluster", 32,
+     PAIR_BEGIN SEND R"(
+bra.uni END;
+PEER:
+)" EXPECT WAIT_IN(cluster, 0) "//+\n" WAIT_IN(cta, 0) "//-\n"
+                                                      R"(
+ld.shared.u32 %r1, [%r0+512];
+)" PAIR_END,
+     true, 2, false, 2},
+    {"AnArrivalAtAPeerAtTheScopeOfTheCta", "scope", ".release.cluster", 32,
+     PAIR_BEGIN R"(
+mad.lo.u32 %r1, %t, 4, %r6;
+st.shared::cluster.u32 [%r1+512], 7;
+bar.warp.sync -1;
+)" ARRIVE_AT_PEER(cluster, 0) "//+\n" ARRIVE_AT_PEER(cta, 0) "//-\n"
+                                                             R"(
+bra.uni END;
+PEER:
+)" WAIT_IN(cluster, 0) R"(
+ld.shared.u32 %r1, [%r0+512];
+)" PAIR_END,
+     true, 2, false, 2},
+    // What the peer was told at a scope that does not reach it cannot pass on.
+    {"AnAcknowledgementOfAWaitAtTheScopeOfTheCta", "scope", ".acquire.cluster", 32, PAIR_BEGIN SEND R"(
+mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 %p, [%s+8], 0;
+fence.acquire.sync_restrict::shared::cluster.cluster;
+bar.warp.sync -1;
+st.shared.u32 [%r0+256], 3;
+bra.uni END;
+PEER:
+)" EXPECT WAIT_IN(cluster, 0) "//+\n" WAIT_IN(cta, 0) "//-\n" ARRIVE_AT_PEER(cluster, 8) "\n" PAIR_END,
+     true, 2, false, 2},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, Rules, ::testing::ValuesIn(kRules),
