@@ -8,11 +8,6 @@ namespace flashback::program {
 namespace {
 
 using emulator::checking::Finding;
-using emulator::checking::Severity;
-
-const char* word(Severity severity) {
-  return severity == Severity::kError ? "error" : "advice";
-}
 
 std::string to_text(const Mutant& mutant) {
   const emulator::checking::Mutation& m = mutant.mutation;
@@ -61,8 +56,7 @@ std::string to_text(const CheckReport& report) {
     for (const Mutant& mutant : c.mutants) text += fmt::format("  {}\n", to_text(mutant));
     for (const std::string& failure : c.failures) text += fmt::format("  error: {}\n", failure);
     for (const Finding& f : c.findings) {
-      text += fmt::format("  {} {}{}: {}\n", word(f.severity), f.rule,
-                          f.count == 1 ? "" : fmt::format(" ({} times)", f.count), f.sentence);
+      text += fmt::format("  {}\n", emulator::checking::to_text(f));
     }
   }
   return text + fmt::format("\n{:.1f} s, emulated\n", report.wall_seconds);
@@ -78,8 +72,7 @@ nlohmann::ordered_json to_json(const CheckReport& report) {
     nlohmann::ordered_json one = {
         {"name", c.name}, {"failures", c.failures}, {"findings", nlohmann::ordered_json::array()}};
     for (const Finding& f : c.findings) {
-      one["findings"].push_back(
-          {{"rule", f.rule}, {"severity", word(f.severity)}, {"count", f.count}, {"sentence", f.sentence}});
+      one["findings"].push_back(emulator::checking::to_json(f));
     }
     if (!c.mutants.empty()) one["mutants"] = nlohmann::ordered_json::array();
     for (const Mutant& m : c.mutants) {

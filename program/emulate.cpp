@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,14 @@ constexpr const char* kExamples = R"(Examples:
   flashback emulate ./program
   flashback emulate --gpu h200 --schedule random --seed 7 ./program --its-own-option
 
-The exit code is the program's.)";
+  flashback emulate --check ./program                        is its synchronisation right?
+
+The exit code is the program's; with --check, 1 where that would be 0 and something was found.)";
 
 struct EmulateOptions {
   std::string gpu = "b200", schedule = "eager", seed = "0", threads = "0";
+  bool check = false, strict = false;
+  std::optional<std::string> json;
   std::vector<std::string> program;  // and its arguments
 };
 
@@ -43,6 +48,8 @@ void check(const EmulateOptions& options) {
   require_word("--schedule", options.schedule, {"eager", "lazy", "random"});
   parse_whole("--seed", options.seed, 0, std::numeric_limits<std::int64_t>::max());
   parse_whole("--threads", options.threads, 0, 1024);
+  if (options.strict && !options.check) refuse("--strict is given without --check, whose findings it adds to");
+  if (options.json && !options.check) refuse("--json is given without --check, whose findings go there");
   if (options.program.empty()) refuse("flashback emulate names no program to run");
 }
 
@@ -63,6 +70,10 @@ void set_environment(const EmulateOptions& options) {
   setenv(cuda::kScheduleVariable, options.schedule.c_str(), 1);
   setenv(cuda::kSeedVariable, options.seed.c_str(), 1);
   setenv(cuda::kThreadsVariable, options.threads.c_str(), 1);
+  if (options.check) {
+    setenv(cuda::kCheckVariable, options.strict ? "strict" : "errors", 1);
+    if (options.json) setenv(cuda::kFindingsVariable, options.json->c_str(), 1);
+  }
   const char* given = std::getenv("LD_LIBRARY_PATH");
   const std::string others = given == nullptr || *given == '\0' ? "" : std::string(":") + given;
   setenv("LD_LIBRARY_PATH", (library_folder().string() + others).c_str(), 1);
@@ -105,6 +116,11 @@ void add_emulate(CLI::App& flashback, Action* chosen) {
   emulate->add_option("--seed", options->seed, "Of the random schedule")->capture_default_str();
   emulate->add_option("--threads", options->threads, "Host threads; 0: one for each core")
       ->capture_default_str();
+  emulate->add_flag("--check", options->check,
+                    "Looks for missing synchronisation; findings on stderr when the program ends");
+  emulate->add_flag("--strict", options->strict,
+                    "With --check: advice where the PTX ISA promises less than hardware does");
+  emulate->add_option("--json", options->json, "With --check: the file that findings go to")->type_name("FILE");
   emulate->callback([=] {
     options->program = emulate->remaining();
     *chosen = [=] { return program::emulate(*options); };

@@ -13,6 +13,7 @@ using Kind = Operation::Kind;
 
 void Checker::launch_began(const Program& program) {
   program_ = &program;
+  findings_.begin_launch(program.name);
   forms_ = forms_of(program);
   operations_.clear();
   races_.begin_launch(program);
@@ -325,7 +326,9 @@ void Checker::mbarrier(const MbarrierEvent& event) {
     }
   }
   mbarriers_.event(owner, by, event, form_of(*event.step), operation);
-  if (operation != nullptr && operation->kind != Kind::kCopyArrival) operation->view.known = nullptr;
+  // In a cluster an operation may tell several mbarriers.
+  if (operation != nullptr && operation->kind != Kind::kCopyArrival && owner.cluster() == 1)
+    operation->view.known = nullptr;
   if (event.kind == MbarrierEvent::Kind::kInit || event.kind == MbarrierEvent::Kind::kInvalidate) {
     Piece& piece = owner.shared[event.address / kPieceBytes];
     const std::uint32_t bytes = 0xffu << event.address % kPieceBytes;

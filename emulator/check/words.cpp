@@ -22,8 +22,11 @@ std::string bytes_words(std::uint64_t first, std::uint64_t last) {
 }  // namespace
 
 std::string cta_words(const Cta& cta) {
+  constexpr std::size_t kMostCharacters = 100;  // of a name; templates of thousands are about
   const Dim3 at = cta.index();
-  return fmt::format("{}, CTA ({}, {}, {})", cta.launch().program->name, at.x, at.y, at.z);
+  std::string name = cta.launch().program->name;
+  if (name.size() > kMostCharacters) name = name.substr(0, kMostCharacters) + "...";
+  return fmt::format("{}, CTA ({}, {}, {})", name, at.x, at.y, at.z);
 }
 
 std::string lanes_words(Agent first, LaneMask lanes) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "emulator/cuda/environment.h"
+#include "emulator/cuda/watch.h"
 
 namespace flashback::emulator::cuda {
 namespace {
@@ -52,6 +53,7 @@ MachineOptions chosen_options(const Gpu& gpu) {
   options.schedule.completion = chosen_completion();
   options.schedule.seed = number<std::uint64_t>(kSeedVariable);
   options.print = [](std::string_view text) { print(text); };
+  options.observer = chosen_observer();
   return options;
 }
 

@@ -1,8 +1,11 @@
 #include "emulator/cuda/report.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
+#include <iostream>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -14,7 +17,7 @@ namespace {
 
 void write(const std::string& sentence) {
   std::fflush(stdout);  // what the program said before stands before
-  fmt::print(stderr, "flashback emulate: {}.\n", sentence);
+  fmt::print(stderr, "flashback emulate: {}{}\n", sentence, sentence.ends_with('.') ? "" : ".");
 }
 
 class Failures {
@@ -44,6 +47,24 @@ class Failures {
 void report_failure(const std::string& sentence) {
   static Failures failures;
   failures.add(sentence);
+}
+
+void report_findings(const std::vector<checking::Finding>& findings) {
+  constexpr std::size_t kMostOfOne = 3;
+  std::map<std::pair<std::string, std::string>, std::size_t> seen;  // by kernel and rule
+  for (const checking::Finding& finding : findings) {
+    if (++seen[{finding.kernel, finding.rule}] <= kMostOfOne) write(checking::to_text(finding));
+  }
+  for (const auto& [of, count] : seen) {
+    if (count > kMostOfOne) write(fmt::format("{} more of rule {} in {}", count - kMostOfOne, of.second, of.first));
+  }
+  write(findings.empty() ? std::string("nothing found") : fmt::format("{} found", findings.size()));
+}
+
+void end_program(int code) {
+  std::cout.flush();
+  std::fflush(nullptr);
+  _exit(code);
 }
 
 void print(std::string_view text) {

@@ -63,6 +63,33 @@ TEST_P(Emulate, KeepsTheOrderOfStreams) {
                "cudaGetLastError(): cudaSuccess\n");
 }
 
+TEST_P(Emulate, ChecksEveryLaunch) {
+  const Outcome broken = emulate("race", "--check");
+  EXPECT_EQ(broken.code, 1);
+  EXPECT_EQ(broken.out, "done\n");
+  EXPECT_NE(broken.err.find("flashback emulate: error race: "), std::string::npos) << broken.err;
+  EXPECT_NE(broken.err.find("race.cu:10"), std::string::npos) << broken.err;
+  EXPECT_NE(broken.err.find("flashback emulate: 3 found.\n"), std::string::npos) << broken.err;
+  EXPECT_EQ(emulate("race with 42", "--check").code, 42);
+  EXPECT_EQ(emulate("race").code, 0);
+
+  const Outcome right = emulate("race with", "--check --strict --schedule lazy");
+  EXPECT_EQ(right.code, 0);
+  EXPECT_EQ(right.err, "flashback emulate: nothing found.\n");
+}
+
+TEST_P(Emulate, WritesFindingsIntoAFile) {
+  const Outcome outcome = emulate("race", "--check --json findings.json");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, "");
+  const nlohmann::json findings = nlohmann::json::parse(content(directory_ / "findings.json"))["findings"];
+  ASSERT_EQ(findings.size(), 3u);  // a warp reads before the other has begun; each reads what the other writes
+  EXPECT_EQ(findings[0]["rule"], "uninitialised");
+  EXPECT_EQ(findings[1]["rule"], "race");
+  EXPECT_EQ(findings[1]["severity"], "error");
+  EXPECT_EQ(findings[1]["kernel"], "_Z8exchangePib");
+}
+
 TEST_P(Emulate, DescribesTheGpu) {
   expect_clean(
       emulate("device"),

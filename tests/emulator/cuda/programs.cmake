@@ -20,7 +20,7 @@ endfunction()
 
 set(both_architectures -gencode arch=compute_90a,code=compute_90a -gencode arch=compute_100a,code=compute_100a
     --no-compress)
-foreach(name cluster dependent_launch vector_add streams device launch_errors print symbols tensor_map unsupported_instruction fault)
+foreach(name cluster dependent_launch vector_add streams device launch_errors print race symbols tensor_map unsupported_instruction fault)
   flashback_cuda_program(${name} emulator/cuda/programs/${name}.cu ${both_architectures})
 endforeach()
 flashback_cuda_program(unsupported_call emulator/cuda/programs/unsupported_call.cu ${both_architectures} -g)
