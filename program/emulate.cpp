@@ -48,7 +48,8 @@ void check(const EmulateOptions& options) {
   require_word("--schedule", options.schedule, {"eager", "lazy", "random"});
   parse_whole("--seed", options.seed, 0, std::numeric_limits<std::int64_t>::max());
   parse_whole("--threads", options.threads, 0, 1024);
-  if (options.strict && !options.check) refuse("--strict is given without --check, whose findings it adds to");
+  if (options.strict && !options.check)
+    refuse("--strict is given without --check, whose findings it adds to");
   if (options.json && !options.check) refuse("--json is given without --check, whose findings go there");
   if (options.program.empty()) refuse("flashback emulate names no program to run");
 }
@@ -120,7 +121,8 @@ void add_emulate(CLI::App& flashback, Action* chosen) {
                     "Looks for missing synchronisation; findings on stderr when the program ends");
   emulate->add_flag("--strict", options->strict,
                     "With --check: advice where the PTX ISA promises less than hardware does");
-  emulate->add_option("--json", options->json, "With --check: the file that findings go to")->type_name("FILE");
+  emulate->add_option("--json", options->json, "With --check: the file that findings go to")
+      ->type_name("FILE");
   emulate->callback([=] {
     options->program = emulate->remaining();
     *chosen = [=] { return program::emulate(*options); };

@@ -105,6 +105,9 @@ void Checker::executed(const Warp& warp, const Step& step, LaneMask mask) {
     case Form::Kind::kProxyFence:
       mine.threads.fence_proxy(mask);
       break;
+    case Form::Kind::kInitFence:
+      mine.threads.fence_initialised(mask);
+      break;
     case Form::Kind::kMemoryFence:
       MemoryOrder::fence(state, mine, mask, form);
       break;
@@ -134,6 +137,7 @@ void Checker::executed(const Warp& warp, const Step& step, LaneMask mask) {
       break;
   }
   products_.executed(state, mine, step, form.kind);
+  ++mine.executed;
 }
 
 // The operations that the wait covers are over for the threads that waited.
@@ -220,6 +224,7 @@ void Checker::issued(const Operation& operation) {
   mine.view = warp.threads.issue(operation.lanes);
   mine.first = warp.threads.first();
   mine.lanes = operation.lanes;
+  mine.instruction = warp.executed;
   const int lane = std::countr_zero(operation.lanes);
   const auto place = static_cast<std::uint32_t>(state.operations->size() + 1);
   switch (operation.kind) {

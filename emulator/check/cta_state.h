@@ -36,6 +36,7 @@ struct OperationState {
     Time time;
   };
   std::vector<Told> told;
+  std::uint64_t instruction = 0;  // of the warp: lanes issue several operations in one
   std::uint32_t group = 0;        // among the bulk, cp.async or wgmma groups of the thread or warp
   std::uint32_t accumulator = 0;  // of tcgen05.mma: its first column and width, told apart by strict order
 };
@@ -76,6 +77,7 @@ struct WarpState {
   std::uint32_t bulk_groups[32] = {};  // committed
   std::uint32_t copy_groups[32] = {};
   std::uint32_t product_groups = 0;
+  std::uint64_t executed = 0;       // instructions
   std::vector<std::uint32_t> open;  // operations that the warp has yet to wait for: index into operations
   // Of accesses that order by fences: what strong reads and relaxed waits have seen, and what fences have
   // released, by their scope.

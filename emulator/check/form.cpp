@@ -8,6 +8,7 @@ namespace {
 constexpr std::pair<std::string_view, Form::Kind> kKinds[] = {
     {"bar.warp.sync", Form::Kind::kWarpSync},
     {"fence.proxy.async", Form::Kind::kProxyFence},
+    {"fence.mbarrier_init", Form::Kind::kInitFence},
     {"tcgen05.fence::before_thread_sync", Form::Kind::kFenceBeforeSync},
     {"tcgen05.fence::after_thread_sync", Form::Kind::kFenceAfterSync},
     {"cp.async.bulk.commit_group", Form::Kind::kBulkCommit},
@@ -37,8 +38,7 @@ Form form_of(std::string_view opcode) {
   }
   const bool is_mbarrier = opcode.starts_with("mbarrier");
   form.scope = has(".cluster") ? Scope::kCluster : has(".cta") || is_mbarrier ? Scope::kCta : Scope::kGpu;
-  if ((opcode.starts_with("fence") && !has("fence.proxy") && !has("mbarrier_init")) ||
-      opcode.starts_with("membar")) {
+  if ((opcode.starts_with("fence") && !has("fence.proxy")) || opcode.starts_with("membar")) {
     form.kind = Form::Kind::kMemoryFence;
     form.acquire = !has(".release");
     form.release = !has(".acquire");

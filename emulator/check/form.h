@@ -17,6 +17,7 @@ struct Form {
     kOther,
     kWarpSync,         // bar.warp.sync
     kProxyFence,       // fence.proxy.async
+    kInitFence,        // fence.mbarrier_init
     kMemoryFence,      // fence.sc, .acq_rel, ..., membar
     kFenceBeforeSync,  // tcgen05.fence::before_thread_sync
     kFenceAfterSync,   // tcgen05.fence::after_thread_sync

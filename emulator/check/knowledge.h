@@ -15,6 +15,8 @@ struct Knowledge {
   // stand on both sides of a synchronisation: in front of a coming release, behind a past acquire, and both
   // done.
   Clock published, gained, fenced;
+  // Up to a fence.mbarrier_init: which mbarriers are initialised is passed on by relaxed operations as well.
+  Clock initialised;
 
   struct Remote {
     Clock ordered, proxied;
@@ -39,7 +41,7 @@ struct Knowledge {
     join(foreign, other.foreign);
     join(of_shared, other.of_shared);
     join(unscoped, other.unscoped);
-    join_tensor(other);
+    join_relaxed(other);
   }
   // What CTA `from` passed on to CTA `to`, whose knowledge this is.
   void join_across(std::uint64_t to, std::uint64_t from, const Knowledge& other) {
@@ -82,7 +84,8 @@ struct Knowledge {
     }
   }
   // What a relaxed operation passes on.
-  void join_tensor(const Knowledge& other) {
+  void join_relaxed(const Knowledge& other) {
+    initialised.join(other.initialised);
     published.join(other.published);
     gained.join(other.published);
   }

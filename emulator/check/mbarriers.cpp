@@ -67,7 +67,8 @@ void Mbarriers::require_initialised(CtaState& owner, CtaState& by, const Mbarrie
   const auto knows = [&](const Knowledge& known, Agent first, LaneMask lanes) {
     LaneMask rest = state.init.lanes;
     if (first == state.init.first) rest &= ~lanes;
-    return known.ordered.behind(state.init.first, rest, state.init.time) == 0;
+    return known.ordered.behind(state.init.first, rest, state.init.time) == 0 ||
+           known.initialised.behind(state.init.first, rest, state.init.time) == 0;
   };
   bool known_to_all = true;
   Agent first = 0;

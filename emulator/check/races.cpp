@@ -69,9 +69,14 @@ Races::Order Races::order(const Record& earlier, bool earlier_writes, const Acce
     return knows(sight, access, earlier, earlier_writes, exempt, tensor);
   };
   const OperationState* other = operation_of(earlier);
+  const OperationState* mine = access.operation == 0 ? nullptr : &access.state->operation(access.operation);
+  // Lanes that write one place in one instruction.
+  if (mine != nullptr && other != nullptr && same_cta && mine->first == other->first &&
+      mine->instruction == other->instruction && access.writes && earlier_writes) {
+    return Order::kOrdered;
+  }
   const bool ordered = covered(Sight::Of::kHappened, true);
   if (tensor && same_cta) {
-    const OperationState* mine = access.operation == 0 ? nullptr : &access.state->operation(access.operation);
     if (mine != nullptr && other != nullptr) {
       if (mine->kind == Operation::Kind::kProduct && other->kind == Operation::Kind::kProduct) {
         if (ordered || !strict_ || mine->accumulator == other->accumulator) return Order::kOrdered;

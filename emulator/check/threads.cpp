@@ -43,7 +43,7 @@ void Threads::release(LaneMask lanes, Knowledge* to, bool relaxed) {
     if (inside == 0) continue;
     if (strand.fenced_at != 0) to->published.raise(first_, inside, strand.fenced_at);
     if (relaxed) {
-      to->join_tensor(*strand.known);
+      to->join_relaxed(*strand.known);
     } else {
       to->join(*strand.known);
       to->ordered.raise(first_, inside, now_);
@@ -55,7 +55,7 @@ void Threads::release(LaneMask lanes, Knowledge* to, bool relaxed) {
 void Threads::acquire(LaneMask lanes, const Knowledge& from, bool relaxed) {
   each_strand(lanes, [&](Strand& strand) {
     if (relaxed) {
-      strand.change().join_tensor(from);
+      strand.change().join_relaxed(from);
     } else {
       strand.change().join(from);
     }
@@ -85,6 +85,11 @@ void Threads::fence_proxy(LaneMask lanes) {
     known.fence_proxy();
     known.proxied.raise(first_, strand.lanes, now_);
   });
+  ++now_;
+}
+
+void Threads::fence_initialised(LaneMask lanes) {
+  each_strand(lanes, [&](Strand& strand) { strand.change().initialised.raise(first_, strand.lanes, now_); });
   ++now_;
 }
 

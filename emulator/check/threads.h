@@ -42,6 +42,7 @@ class Threads {
   View issue(LaneMask lanes);
 
   void fence_proxy(LaneMask lanes);
+  void fence_initialised(LaneMask lanes);
   void fence_before_sync(LaneMask lanes);
   void fence_after_sync(LaneMask lanes);
 

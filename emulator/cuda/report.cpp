@@ -56,7 +56,8 @@ void report_findings(const std::vector<checking::Finding>& findings) {
     if (++seen[{finding.kernel, finding.rule}] <= kMostOfOne) write(checking::to_text(finding));
   }
   for (const auto& [of, count] : seen) {
-    if (count > kMostOfOne) write(fmt::format("{} more of rule {} in {}", count - kMostOfOne, of.second, of.first));
+    if (count > kMostOfOne)
+      write(fmt::format("{} more of rule {} in {}", count - kMostOfOne, of.second, of.first));
   }
   write(findings.empty() ? std::string("nothing found") : fmt::format("{} found", findings.size()));
 }

@@ -13,8 +13,8 @@ namespace flashback::emulator::cuda {
 // first is written again, so that nobody misses it behind a program that does not look at its errors.
 void report_failure(const std::string& sentence);
 
-// What the checker found: of each rule in each kernel the first few, as unrolled code without line information
-// makes hundreds of one.
+// What the checker found: of each rule in each kernel the first few, as unrolled code without line
+// information makes hundreds of one.
 void report_findings(const std::vector<checking::Finding>& findings);
 
 // From a handler that runs at the program's end: there is no other way to another exit code.

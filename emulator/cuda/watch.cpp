@@ -43,7 +43,8 @@ Observer* chosen_observer() {
   const std::string word = value == nullptr ? "" : value;
   if (word.empty()) return nullptr;
   if (word != "errors" && word != "strict") {
-    refuse(Error::kNotInitialized, fmt::format("{} is {}; errors and strict are accepted", kCheckVariable, word));
+    refuse(Error::kNotInitialized,
+           fmt::format("{} is {}; errors and strict are accepted", kCheckVariable, word));
   }
   auto* const checker = new Checker(word == "strict");  // as long as the process
   on_exit(at_end, checker);

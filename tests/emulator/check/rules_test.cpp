@@ -291,6 +291,17 @@ bar.warp.sync -1;
 st.shared.u32 [%r0], 2;
 @%first cp.async.bulk.wait_group 0;
 )"},
+    // Lanes that store the same bytes in one instruction are let pass.
+    {"TwoBulkStoresToOnePlace", "race", "nothing orders the two", 32, R"(
+st.shared.u32 [%r0], 1;
+fence.proxy.async.shared::cta;
+bar.warp.sync -1;
+setp.lt.u32 %p, %l, 2;
+@%p cp.async.bulk.global.shared::cta.bulk_group [%g], [%s], 128;
+@%l0 cp.async.bulk.global.shared::cta.bulk_group [%g], [%s], 128; //-
+@%p cp.async.bulk.commit_group;
+@%p cp.async.bulk.wait_group 0;
+)"},
     {"ReadingBeforeACopyIsOver", "race", "cp.async.wait_group", 32, R"(
 st.shared.u32 [%r0], 0;
 cp.async.ca.shared.global [%r0], [%g], 4;
@@ -416,6 +427,15 @@ END:
     {"AnMbarrierUsedBeforeItsInitialisationIsKnown", "mbarrier", "A barrier of the CTA", 64, R"(
 @%first mbarrier.init.shared::cta.b64 [%s], 1;
 bar.sync 0; //+
+setp.eq.u32 %p, %t, 32;
+@%p mbarrier.arrive.shared::cta.b64 _, [%s];
+)"},
+    // The fence of initialisation is enough where a cluster meets without order.
+    {"AnMbarrierInitialisedWithoutItsFence", "mbarrier", "A barrier of the CTA", 64, R"(
+@%first mbarrier.init.shared::cta.b64 [%s], 1;
+fence.mbarrier_init.release.cluster; //+
+barrier.cluster.arrive.relaxed;
+barrier.cluster.wait;
 setp.eq.u32 %p, %t, 32;
 @%p mbarrier.arrive.shared::cta.b64 _, [%s];
 )"},

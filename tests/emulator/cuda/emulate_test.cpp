@@ -83,7 +83,8 @@ TEST_P(Emulate, WritesFindingsIntoAFile) {
   EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(outcome.err, "");
   const nlohmann::json findings = nlohmann::json::parse(content(directory_ / "findings.json"))["findings"];
-  ASSERT_EQ(findings.size(), 3u);  // a warp reads before the other has begun; each reads what the other writes
+  ASSERT_EQ(findings.size(),
+            3u);  // a warp reads before the other has begun; each reads what the other writes
   EXPECT_EQ(findings[0]["rule"], "uninitialised");
   EXPECT_EQ(findings[1]["rule"], "race");
   EXPECT_EQ(findings[1]["severity"], "error");
