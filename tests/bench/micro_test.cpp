@@ -1,6 +1,6 @@
 // The probes run; what they measure needs a GPU.
-#include "attention/problem.h"
 #include "bench/micro/micro.h"
+#include "attention/problem.h"
 
 #include <gtest/gtest.h>
 
