@@ -14,8 +14,9 @@ EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 def trained(*arguments):
     """What two runs of flashback and one of sdpa keep, and what is said of it."""
     with tempfile.TemporaryDirectory() as folder:
-        kept, picture = pathlib.Path(folder, "gpt.json"), pathlib.Path(folder, "gpt.svg")
-        small = ["--device", "cpu", "--steps", "4", "--batch", "2", "--length", "48", "--layers", "1", "--width", "64"]
+        kept, picture, text = (pathlib.Path(folder, name) for name in ("gpt.json", "gpt.svg", "text"))
+        text.write_bytes(b"flashback. " * 200)  # every batch is alike, so that four steps tell
+        small = ["--text", text, "--device", "cpu", "--steps", "4", "--batch", "2", "--length", "48", "--layers", "1", "--width", "64"]
         subprocess.run([sys.executable, "-B", EXAMPLES / "train_gpt.py", "--out", kept, *small, *arguments, "flashback:0",
                         "sdpa:0", "flashback:0"], check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
         said = subprocess.run([sys.executable, "-B", EXAMPLES / "train_gpt_plot.py", kept, "--out", picture], check=True,
