@@ -16,7 +16,8 @@ def trained(*arguments):
     with tempfile.TemporaryDirectory() as folder:
         kept, picture, text = (pathlib.Path(folder, name) for name in ("gpt.json", "gpt.svg", "text"))
         text.write_bytes(b"flashback. " * 200)  # every batch is alike, so that four steps tell
-        small = ["--text", text, "--device", "cpu", "--steps", "4", "--batch", "2", "--length", "48", "--layers", "1", "--width", "64"]
+        small = ["--text", text, "--device", "cpu", "--steps", "4", "--batch", "2", "--length", "48", "--layers", "1",
+                 "--width", "64"]
         subprocess.run([sys.executable, "-B", EXAMPLES / "train_gpt.py", "--out", kept, *small, *arguments, "flashback:0",
                         "sdpa:0", "flashback:0"], check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
         said = subprocess.run([sys.executable, "-B", EXAMPLES / "train_gpt_plot.py", kept, "--out", picture], check=True,
