@@ -173,8 +173,8 @@ std::vector<Cell> headline_cells() {
 
 std::vector<Cell> sweep_cells() {
   return all_of({"mha,gqa,mqa,default,deterministic,512,1k,2k,4k,8k,16k,32k",
-                 "window,mha,default,deterministic,512,1k,2k,4k,8k,16k,32k",
-                 "mha,fp16,512,1k,2k,4k,8k,16k,32k", "mha,packed,1k,2k,4k,8k,16k,32k"});
+                 "window,mha,default,deterministic,1k,2k,4k,8k,16k,32k", "mha,fp16,512,1k,2k,4k,8k,16k,32k",
+                 "mha,packed,512,1k,2k,4k,8k,16k,32k"});
 }
 
 }  // namespace flashback::bench

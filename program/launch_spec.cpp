@@ -192,7 +192,7 @@ LaunchSpec read_launch_spec(const std::filesystem::path& path) {
   Json json;
   try {
     json = Json::parse(file);
-  } catch (const Json::parse_error& error) {
+  } catch (const Json::exception& error) {
     refuse(fmt::format("--launch is {}, which is not JSON: {}", path.string(), error.what()));
   }
   const Section section(json, path.filename().string(),

@@ -66,6 +66,8 @@ Status parse_header(const std::string& text, Json* header) {
     *header = Json::parse(text, std::ref(duplicates));
   } catch (const Json::parse_error& error) {
     return invalid(fmt::format("its header is not valid JSON (at byte {} of {})", error.byte, text.size()));
+  } catch (const Json::out_of_range&) {
+    return invalid("its header has a number that is too large for 64 bits of floating point");
   }
   if (!duplicates.first().empty()) return invalid("its header has the key " + duplicates.first() + " twice");
   if (!header->is_object()) return invalid("its header is not a JSON object");

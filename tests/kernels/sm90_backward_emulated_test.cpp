@@ -270,7 +270,7 @@ TEST(BackwardSm90PairDefect, IsNoticed) {
     return noticed(s, in, {replace(from, to), {}, {}}, 2);
   };
   EXPECT_FALSE(noticed(s, in, {}, 2));
-  EXPECT_TRUE(noticed_in("mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%",
+  EXPECT_TRUE(noticed_in("mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 done, [%",
                          "setp.eq.u32 done, 0, 0; //"));
   EXPECT_TRUE(noticed_in("cp.async.bulk.shared::cluster.shared::cta.mbarrier", "//"));
 }

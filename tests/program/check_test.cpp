@@ -87,6 +87,10 @@ TEST_F(Check, ALaunchSpecThatIsWrongIsRefusedByItsKey) {
       ptx + launch_with(R"({"bufer": 4})"),
       "params[0] has the key \"bufer\"; known are scalar, value, buffer, name, fill, file, tensor_map, dims, "
       "strides, box, swizzle, dtype");
+  const std::string huge = launch_with(R"({"buffer": 1e999})");
+  expect_refused(ptx + huge, "--launch is " + huge +
+                                 ", which is not JSON: [json.exception.out_of_range.406] number overflow "
+                                 "parsing '1e999'");
   expect_refused(ptx + launch_with("{}"),
                  "params[0] must have one of the keys \"scalar\", \"buffer\" and \"tensor_map\"");
   expect_refused(ptx + launch_with(R"({"scalar": "u32", "value": 4294967296})"),

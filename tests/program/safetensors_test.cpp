@@ -165,6 +165,7 @@ TEST_F(Safetensors, HostileHeaders) {
   const Case cases[] = {
       {R"({"a":)", 0, "its header is not valid JSON (at byte 6 of 5)"},
       {R"([1])", 0, "its header is not a JSON object"},
+      {R"({"a":1e999})", 0, "its header has a number that is too large for 64 bits of floating point"},
       {R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
        1, R"(its header has the key "a" twice)"},
       {R"({"__metadata__":{"a":1}})", 0, "its __metadata__ is not an object of strings"},
