@@ -13,16 +13,16 @@ HEAD = """# Measured speed
 
 <!-- Written by `bench/page.py`, which a test repeats; change that file, not this one. -->
 
-A number is TFLOP/s of ours in the sustained protocol; behind it stands, for each other contender, how many times as
-long it takes, in the short and in the sustained protocol. Above 1 ours is faster. [benchmarks.md](benchmarks.md) says
+A number is TFLOP/s of ours, in the sustained protocol where it ran; behind it stands, for each other contender, how
+many times as long it takes, in the short and in the sustained protocol. Above 1 ours is faster. [benchmarks.md](benchmarks.md) says
 what is timed and how; the files are in `docs/results`, one a process start, and medians are over the starts.
 """
 # A series of files, and what it is.
 SERIES = [("h200-backward-", "The backward pass beside FlashAttention-3"),
-          ("h200-sweep-", "The backward pass in every mode, beside FlashAttention-3"),
+          ("h200-wide-", "The backward pass at head dimension 128 beside FlashAttention-3"),
+          ("h200-sweep-", "The published sweep's 124 configurations of the backward pass, beside FlashAttention-3"),
           ("h200-torch-backward-", "The backward pass through PyTorch, beside cuDNN and FlashAttention-2"),
-          ("h200-torch-forward-", "The forward pass through PyTorch, beside cuDNN and FlashAttention-2"),
-          ("h200-forward-", "The forward pass beside FlashAttention-3")]
+          ("h200-torch-forward-", "The forward pass through PyTorch, beside FlashAttention-2, cuDNN and FlashAttention-3")]
 OURS = "flashback"
 
 

@@ -12,12 +12,12 @@ def load(files):
     for file in files:
         with open(file) as stream:
             report = json.load(stream)
-        if report.get("suite") not in ("backward", "forward"):
-            sys.exit(f"{file} holds the suite {report.get('suite')}; it must be backward or forward")
+        if report.get("suite") not in ("backward", "forward", "sweep", "headline"):
+            sys.exit(f"{file} holds the suite {report.get('suite')}; it must be backward, forward, sweep or headline")
         reports.append(report)
     suites = {report["suite"] for report in reports}
     if len(suites) > 1:
-        sys.exit("the files are of both suites, backward and forward; times of one can be compared")
+        sys.exit(f"the files are of several suites: {', '.join(sorted(suites))}; times of one can be compared")
     cards = {report["card"] for report in reports}
     if len(cards) > 1:
         sys.exit(f"the files are of several cards: {', '.join(sorted(cards))}; times of one can be compared")
