@@ -29,7 +29,7 @@ struct ForwardParameters {
   std::int32_t head_dim;
   // Tickets run over sections of so many heads, of all sequences; within a section tiles of queries descend
   // slowest, so that under a causal mask the longest items come first and the last ones fill the gaps. Ragged
-  // sequences: over the heads of each tile of queries.
+  // sequences: shared::head_place_of.
   std::int32_t section;
   shared::Sequences sequences;
 };
@@ -48,9 +48,10 @@ constexpr Queries queries_of(const ForwardParameters& p, shared::Mask mask, int 
   if (ticket >= s.q.all_tiles * p.heads) return found;
   shared::Place place = {};
   if (s.q.first_tile) {
-    place = shared::place_of(s.q, s.batch, ticket / p.heads);
-    found.head = ticket % p.heads;
-    if (place.batch < 0) return found;
+    const auto at = shared::head_place_of(s.q, s.batch, p.heads, ticket, mask == shared::Mask::kDense);
+    if (at.place.batch < 0) return found;
+    place = at.place;
+    found.head = at.head;
   } else {
     const shared::Share share = shared::share_of(ticket, p.section, s.q.tiles, s.batch * p.heads);
     place = {share.head / p.heads, share.tile};

@@ -86,6 +86,21 @@ constexpr Place place_of(const Side& side, int batches, int number) {
   return {low, number - side.first_tile[low]};
 }
 
+// A tile of one head by a ticket, where sequences differ. Sequences follow each other. `by_head`: one head
+// after another, whose rows then stay in the L2 cache; else all heads of a tile, so that the order of the
+// tiles is that of the tickets.
+struct HeadPlace {
+  Place place;
+  int head;
+};
+constexpr HeadPlace head_place_of(const Side& side, int batches, int heads, int ticket, bool by_head) {
+  const Place place = place_of(side, batches, ticket / heads);
+  if (!by_head || place.batch < 0) return {place, ticket % heads};
+  const int first = side.first_tile[place.batch], tiles = side.first_tile[place.batch + 1] - first;
+  const int rest = ticket - first * heads;
+  return {{place.batch, rest % tiles}, rest / tiles};
+}
+
 // The number of a sequence's first tile.
 constexpr std::int64_t first_tile_of(const Side& side, int batch) {
   return side.first_tile ? side.first_tile[batch] : std::int64_t{batch} * side.tiles;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "kernels/shared/dq_order.h"
@@ -297,6 +298,33 @@ TEST(Bands, EndWhereNoRowSeesMore) {
     EXPECT_LE(first.begin, first.end);
     EXPECT_EQ(last.begin, 0);
     EXPECT_EQ(last.end, lengths.k_rows);
+  }
+}
+
+// Every tile of every head of every sequence once, whichever order; by head, a head's tiles one after
+// another.
+TEST(HeadPlaces, CoverAllTilesOfRaggedSequences) {
+  constexpr std::int32_t kFirst[] = {0, 3, 3, 4, 9};
+  constexpr int kBatches = 4, kHeads = 3;
+  const Side side = {kFirst, nullptr, kFirst, 100, 0, 20};
+  for (const bool by_head : {false, true}) {
+    std::set<std::tuple<int, int, int>> seen;
+    int last_tile = -1, last_head = -1, last_batch = -1;
+    for (int ticket = 0; ticket < 9 * kHeads; ++ticket) {
+      const auto [place, head] = head_place_of(side, kBatches, kHeads, ticket, by_head);
+      ASSERT_GE(place.batch, last_batch);
+      EXPECT_TRUE(head >= 0 && head < kHeads && place.tile >= 0);
+      EXPECT_LT(place.tile, kFirst[place.batch + 1] - kFirst[place.batch]);
+      EXPECT_TRUE(seen.insert({place.batch, place.tile, head}).second) << ticket;
+      if (place.batch == last_batch) {
+        EXPECT_GE(by_head ? head : place.tile, by_head ? last_head : last_tile);
+      }
+      last_batch = place.batch;
+      last_head = head;
+      last_tile = place.tile;
+    }
+    for (int ticket = 9 * kHeads; ticket < 20 * kHeads; ++ticket)
+      EXPECT_EQ(head_place_of(side, kBatches, kHeads, ticket, by_head).place.batch, -1);
   }
 }
 

@@ -226,7 +226,7 @@ struct Parameters {
   bool accumulate;  // wide gradients are added to what is there
   // Tickets run over sections of so many key/value heads, of all sequences; within a section items of keys
   // ascend slowest, so that under a causal mask the longest items come first and the last ones fill the gaps.
-  // Ragged sequences: over the heads of each tile of keys.
+  // Ragged sequences: shared::head_place_of.
   std::int32_t section;
   shared::Sequences sequences;
 };

@@ -41,8 +41,11 @@ __device__ void find_work(const Parameters& p, int ticket, int rank, Work& work)
   if (ticket >= (config.ctas == 1 ? s.k.all_tiles : s.batch * items) * p.kv_heads) {
     // There are not so many.
   } else if (ragged) {
-    place = shared::place_of(s.k, s.batch, ticket / p.kv_heads);
-    work.kv_head = ticket % p.kv_heads;
+    // Key tiles of one head side by side would wait for each other's turns.
+    const bool by_head = mask == Mask::kDense && !p.dq_turns;
+    const auto found = shared::head_place_of(s.k, s.batch, p.kv_heads, ticket, by_head);
+    place = found.place;
+    work.kv_head = found.head;
   } else {
     const shared::Share share = shared::share_of(ticket, p.section, items, s.batch * p.kv_heads);
     place = {share.head / p.kv_heads, config.ctas * share.tile + rank};

@@ -16,8 +16,9 @@ __device__ void find_work(const Parameters& p, int ticket, Work& work) {
   if (ticket >= s.q.all_tiles * p.heads) {
     // There are not so many.
   } else if (s.q.first_tile) {
-    place = shared::place_of(s.q, s.batch, ticket / p.heads);
-    work.head = ticket % p.heads;
+    const auto found = shared::head_place_of(s.q, s.batch, p.heads, ticket, kMask == Mask::kDense);
+    place = found.place;
+    work.head = found.head;
   } else {
     const shared::Share share = shared::share_of(ticket, p.section, s.q.tiles, s.batch * p.heads);
     place = {share.head / p.heads, share.tile};
