@@ -206,7 +206,7 @@ class Torch:
             *(PeerTensor.of(tensor) for tensor in (q, k, v, out, dout)), lse.data_ptr(),
             *(PeerTensor.of(tensor) for tensor in gradients), torch.cuda.current_device(),
             torch.cuda.current_stream().cuda_stream)
-        arguments.memory = (boundaries, lse, q, k, v, dout)  # lives as long as its addresses
+        arguments.memory = (boundaries, lse, q, k, v, out, dout, gradients)  # lives as long as its addresses
         def enqueue(which, written):
             function = getattr(library, f"flashback_peer_{which}")
             function.restype = ctypes.c_char_p
