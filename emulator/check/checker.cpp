@@ -46,9 +46,10 @@ void Checker::cta_began(const Cta& cta) {
   }
   state->mbarriers.clear();
   for (BarrierState& barrier : state->barriers) barrier = {};
-  state->next_agent = state->tensor_core() + 1;
+  state->next_agent = state->first_mbarrier();
   barriers_.cluster_began(cta.cluster());
-  state->products = 0;
+  state->sum = {};
+  state->products = state->commits = 0;
 }
 
 void Checker::warp_ended(const Warp& warp) {
@@ -124,15 +125,22 @@ void Checker::executed(const Warp& warp, const Step& step, LaneMask mask) {
       for (LaneMask rest = mask; rest != 0; rest &= rest - 1) ++mine.copy_groups[std::countr_zero(rest)];
       break;
     case Form::Kind::kProductCommit:
-      ++mine.product_groups;
+      mine.product_groups.push_back(mine.products);
       break;
     case Form::Kind::kBulkWait:
     case Form::Kind::kBulkWaitRead:
     case Form::Kind::kCopyWait:
     case Form::Kind::kCopyWaitAll:
-    case Form::Kind::kProductWait:
       wait_groups(state, mine, form, step, mask);
       break;
+    case Form::Kind::kProductWait: {
+      // A wgmma-group is one of the warpgroup: whoever has waited for it knows of the other warps' products
+      // too (ISA 9.7.15.7.2).
+      const auto allowed = static_cast<std::size_t>(step.immediate);
+      if (mine.product_groups.size() <= allowed) break;
+      mine.threads.learn(state.warpgroup(mine.threads.first()), *(mine.product_groups.end() - 1 - allowed));
+      break;
+    }
     default:
       break;
   }
@@ -160,10 +168,6 @@ void Checker::wait_groups(CtaState& state, WarpState& warp, const Form& form, co
       case Kind::kCopy:
         if (form.kind == Form::Kind::kCopyWaitAll) break;
         if (form.kind != Form::Kind::kCopyWait || operation.group + allowed >= warp.copy_groups[lane])
-          return false;
-        break;
-      case Kind::kWarpProduct:
-        if (form.kind != Form::Kind::kProductWait || operation.group + allowed >= warp.product_groups)
           return false;
         break;
       default:
@@ -232,6 +236,7 @@ void Checker::issued(const Operation& operation) {
       mine.told = {{state.number, state.tensor_core(), ++state.products}};
       break;
     case Kind::kCommit:
+      ++state.commits;
       mine.told = {{state.number, state.tensor_core(), state.products}};
       break;
     case Kind::kBulkStore:
@@ -247,8 +252,7 @@ void Checker::issued(const Operation& operation) {
       mine.group = place;
       break;
     case Kind::kWarpProduct:
-      mine.group = warp.product_groups;
-      warp.open.push_back(place);
+      mine.told = {{state.number, state.warpgroup(mine.first), ++warp.products}};
       break;
     default:
       break;
@@ -266,6 +270,7 @@ Access Checker::operation_access(std::uint64_t operation, Use use) {
   access.step = mine.step;
   access.view = mine.view;
   access.operation = place.index;
+  access.kind = mine.kind;
   access.reads = use != Use::kWrite;
   access.writes = use != Use::kRead;
   access.async_proxy = !is_generic(mine.kind);
@@ -282,15 +287,29 @@ void Checker::accessed(const OperationAccess& bytes) {
     access.sums_floats = form_of(*mine.step).sums_floats;
   }
   CtaState* owner = bytes.owner == nullptr ? nullptr : &state_of(*bytes.owner);
-  for (const ByteRange& range : bytes.ranges) races_.bytes(access, owner, range.begin, range.bytes);
+  constexpr std::size_t kAhead = 4;  // ranges whose pieces are on their way to the cache
+  for (std::size_t r = 0; r < bytes.ranges.size(); ++r) {
+    if (owner != nullptr && r + kAhead < bytes.ranges.size()) owner->prefetch(bytes.ranges[r + kAhead].begin);
+    races_.bytes(access, owner, bytes.ranges[r].begin, bytes.ranges[r].bytes);
+  }
   races_.report(access);
 }
 
 void Checker::accessed(const ColumnAccess& columns) {
   Access access = operation_access(columns.operation, columns.use);
   OperationState& mine = access.state->operation(access.operation);
-  if (mine.kind == Kind::kProduct && access.writes) mine.accumulator = columns.first << 16 | columns.columns;
-  races_.columns(access, state_of(*columns.owner), columns.first, columns.columns, columns.lanes);
+  CtaState& owner = state_of(*columns.owner);
+  if (mine.kind == Kind::kProduct && access.writes) {
+    mine.accumulator = columns.first << 16 | columns.columns;
+    if (owner.sum.goes_on(*access.state, columns)) {
+      access.state->operation(owner.sum.product).told = mine.told;
+      return;
+    }
+    owner.sum = {access.state, access.operation, access.state->commits, columns};
+  } else if (owner.sum.overlaps(columns)) {
+    owner.sum = {};
+  }
+  races_.columns(access, owner, columns.first, columns.columns, columns.lanes);
   races_.report(access);
 }
 
@@ -364,8 +383,7 @@ void Checker::cluster_barrier_passed(const Warp& warp, const Step&, std::uint32_
 // ---- tensor memory
 
 void Checker::columns_allocated(const Warp& warp, const Step&, std::uint32_t first, std::uint32_t columns) {
-  CtaState& state = state_of(warp);
-  for (std::uint32_t c = 4 * first; c < 4 * (first + columns); ++c) state.columns[c].clear();
+  state_of(warp).forget_columns(first, columns);
   warp_of(warp).threads.synchronise(kAllLanes);
 }
 
@@ -382,7 +400,7 @@ void Checker::columns_released(const Warp& warp, const Step& step, std::uint32_t
   constexpr LaneMask kWhole[4] = {kAllLanes, kAllLanes, kAllLanes, kAllLanes};
   races_.columns(access, state, first, columns, kWhole);
   races_.report(access);
-  for (std::uint32_t c = 4 * first; c < 4 * (first + columns); ++c) state.columns[c].clear();
+  state.forget_columns(first, columns);
 }
 
 }  // namespace flashback::emulator::checking

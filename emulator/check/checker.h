@@ -58,7 +58,10 @@ class Checker : public Observer {
     std::uint32_t index = 0;
   };
 
-  CtaState& state_of(const Cta& cta) { return *ctas_.at(&cta); }
+  CtaState& state_of(const Cta& cta) {
+    if (lately_.cta != &cta) lately_ = {&cta, ctas_.at(&cta).get()};
+    return *lately_.state;
+  }
   CtaState& state_of(const Warp& warp) { return state_of(warp.cta()); }
   WarpState& warp_of(const Warp& warp) {
     return state_of(warp).warps[static_cast<std::size_t>(warp.index())];
@@ -79,6 +82,10 @@ class Checker : public Observer {
   const Program* program_ = nullptr;
   std::vector<Form> forms_;
   std::unordered_map<const Cta*, std::unique_ptr<CtaState>> ctas_;
+  struct {
+    const Cta* cta = nullptr;
+    CtaState* state = nullptr;
+  } lately_;                   // asked for
   std::vector<Place> places_;  // of this launch's operations, by number
   std::uint64_t first_operation_ = 1;
 };

@@ -1,5 +1,6 @@
 // What somebody knows of everybody: a time for each agent. Agents are the threads of a CTA (32 times the warp
-// plus the lane), its tensor core, and for each of its mbarriers the copies that it tells of.
+// plus the lane), its tensor core, its warpgroups' products, and for each of its mbarriers the copies that it
+// tells of.
 #pragma once
 
 #include <immintrin.h>

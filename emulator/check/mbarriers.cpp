@@ -41,13 +41,25 @@ void Mbarriers::event(CtaState& owner, CtaState& by, const MbarrierEvent& event,
 }
 
 void Mbarriers::init(CtaState& owner, CtaState& by, const MbarrierEvent& event, MbarrierState& state) {
-  if (state.in_use) {
-    findings_.add("mbarrier", Severity::kError, source_key(*program_, event.step) + " again", [&] {
-      return fmt::format("{}: {} initialises {}, which is in use ({}); mbarrier.inval must come first.",
-                         cta_words(*by.cta),
-                         lanes_words(32 * static_cast<Agent>(event.warp->index()), event.lanes),
-                         mbarrier_words(event.address), step_words(*program_, *event.step));
+  const Threads& threads = by.warps[static_cast<std::size_t>(event.warp->index())].threads;
+  const Record& other = state.init;
+  // Lanes that do the same in one instruction, which hardware does once.
+  const bool together = state.in_use && other.step == event.step && other.cta == by.number &&
+                        other.first == threads.first() && other.time == threads.now() &&
+                        (other.lanes & event.lanes) == 0 && state.expected == event.amount;
+  if (state.in_use && (strict_ || !together)) {
+    const Severity severity = together ? Severity::kAdvice : Severity::kError;
+    findings_.add("mbarrier", severity, source_key(*program_, event.step) + " again", [&] {
+      return fmt::format("{}: {} initialises {}, which is in use ({}){}", cta_words(*by.cta),
+                         lanes_words(threads.first(), event.lanes), mbarrier_words(event.address),
+                         step_words(*program_, *event.step),
+                         together ? ": several lanes do so in one instruction; one is enough."
+                                  : "; mbarrier.inval must come first.");
     });
+  }
+  if (together) {
+    state.init.lanes |= event.lanes;
+    return;
   }
   const Agent agent = state.agent != 0 ? state.agent : std::exchange(owner.next_agent, owner.next_agent + 2);
   const std::uint32_t phase = state.phase;  // goes on, so that the times of the agent never fall
@@ -56,7 +68,6 @@ void Mbarriers::init(CtaState& owner, CtaState& by, const MbarrierEvent& event, 
   state.phase = phase;
   state.expected = event.amount;
   state.in_use = true;
-  const Threads& threads = by.warps[static_cast<std::size_t>(event.warp->index())].threads;
   state.init = {event.step, by.number, 0, threads.first(), event.lanes, threads.now(), 0, false};
 }
 
@@ -119,12 +130,8 @@ void Mbarriers::arrive(CtaState& owner, CtaState& by, const MbarrierEvent& event
     passed.published.raise(operation->first, operation->lanes, operation->view.now);
     passed.published.raise(products.agent, products.time);
   } else if (operation->kind == Operation::Kind::kCopyArrival) {
-    for (const std::uint32_t place : by.warps[warp].open) {
-      OperationState& copy = by.operation(place);
-      if (copy.kind != Operation::Kind::kCopy || place > static_cast<std::uint32_t>(operation->group))
-        continue;
-      copy.told = {{owner.number, state.agent, state.phase + 1}};
-    }
+    const bool is_last_lane = event.lanes == std::bit_floor(operation->lanes);
+    if (is_last_lane) tell_copies(by, warp, *operation, {owner.number, state.agent, state.phase + 1});
   } else if (operation->view.known != nullptr && !strict_) {
     // A copy comes after what its thread knew; the ISA does not promise that its end says so (8.9.1.1).
     passed.join(*operation->view.known);
@@ -133,6 +140,21 @@ void Mbarriers::arrive(CtaState& owner, CtaState& by, const MbarrierEvent& event
   if (event.kind != MbarrierEvent::Kind::kArrive) return;
   state.arrived_warps.push_back(warp);
   ++state.arrivals[warp];
+}
+
+// `arrival`, a cp.async.mbarrier.arrive, speaks of all copies that its lanes have issued before
+// (ISA 9.7.13.15.15), those too that an earlier one has told of at another mbarrier.
+void Mbarriers::tell_copies(CtaState& by, std::uint32_t warp, const OperationState& arrival,
+                            const OperationState::Told& told) {
+  for (const std::uint32_t place : by.warps[warp].open) {
+    OperationState& copy = by.operation(place);
+    if (copy.kind != Operation::Kind::kCopy || place > arrival.group || (copy.lanes & ~arrival.lanes) != 0)
+      continue;
+    const bool has_told = std::any_of(copy.told.begin(), copy.told.end(), [&](const auto& earlier) {
+      return earlier.cta == told.cta && earlier.agent == told.agent;
+    });
+    if (!has_told) copy.told.push_back(told);
+  }
 }
 
 void Mbarriers::wait(CtaState& by, const MbarrierEvent& event, const Form& form, MbarrierState& state) {

@@ -40,7 +40,7 @@ std::string remedy(const Access& access, const OperationState* mine, const Recor
 bool Races::knows(const Sight& sight, const Access& access, const Record& earlier, bool earlier_writes,
                   bool exempt, bool by_lane) const {
   Time time = earlier.time;
-  if (const OperationState* operation = operation_of(earlier)) {
+  if (const OperationState* operation = operation_of(earlier, *access.state)) {
     for (const OperationState::Told& told : operation->told) {
       if (sight.knows(told.cta, told.agent, told.time)) return true;
     }
@@ -49,6 +49,20 @@ bool Races::knows(const Sight& sight, const Access& access, const Record& earlie
   }
   const LaneMask own = exempt ? own_lanes(access, earlier, time, by_lane) : 0;
   return sight.behind(earlier.cta, earlier.first, earlier.lanes & ~own, time) == 0;
+}
+
+Races::Order Races::order_of_pieces(const Record& earlier, bool earlier_writes, const Access& access,
+                                    Space space) {
+  // Lanes know what they did themselves.
+  if (access.operation == 0 && earlier.first == access.view.first && earlier.cta == access.state->number)
+    return order(earlier, earlier_writes, access, space);
+  Answer& lately = lately_[earlier_writes ? 1 : 0];
+  const Record& other = lately.earlier;
+  const bool same = other.step == earlier.step && other.time == earlier.time &&
+                    other.first == earlier.first && other.lanes == earlier.lanes &&
+                    other.operation == earlier.operation && other.cta == earlier.cta;
+  if (!same) lately = {earlier, order(earlier, earlier_writes, access, space)};
+  return lately.order;
 }
 
 Races::Order Races::order(const Record& earlier, bool earlier_writes, const Access& access,
@@ -68,7 +82,7 @@ Races::Order Races::order(const Record& earlier, bool earlier_writes, const Acce
     const Sight sight(*access.view.known, access.state->number, space, of, scoped);
     return knows(sight, access, earlier, earlier_writes, exempt, tensor);
   };
-  const OperationState* other = operation_of(earlier);
+  const OperationState* other = operation_of(earlier, *access.state);
   const OperationState* mine = access.operation == 0 ? nullptr : &access.state->operation(access.operation);
   // Lanes that write one place in one instruction.
   if (mine != nullptr && other != nullptr && same_cta && mine->first == other->first &&
@@ -107,7 +121,7 @@ void Races::note(const Conflict& conflict, std::uint32_t part, std::uint64_t pla
     first = kPieceBytes * place + static_cast<std::uint32_t>(std::countr_zero(part));
     last = kPieceBytes * place + 31 - static_cast<std::uint32_t>(std::countl_zero(part));
   } else {
-    first = last = place / 4;
+    first = last = place % TensorMemory::kColumns;
   }
   for (Conflict& noted : conflicts_) {
     if (noted.order != conflict.order || noted.earlier.step != conflict.earlier.step ||
@@ -119,13 +133,13 @@ void Races::note(const Conflict& conflict, std::uint32_t part, std::uint64_t pla
     noted.first = std::min(noted.first, first);
     noted.last = std::max(noted.last, last);
     noted.earlier.lanes |= conflict.earlier.lanes;
-    if (conflict.space == Space::kTensor) noted.lanes[place % 4] |= part;
+    if (conflict.space == Space::kTensor) noted.lanes[place / TensorMemory::kColumns] |= part;
     return;
   }
   conflicts_.push_back(conflict);
   conflicts_.back().first = first;
   conflicts_.back().last = last;
-  if (conflict.space == Space::kTensor) conflicts_.back().lanes[place % 4] = part;
+  if (conflict.space == Space::kTensor) conflicts_.back().lanes[place / TensorMemory::kColumns] = part;
 }
 
 void Races::piece(const Access& access, Piece& piece, std::uint32_t part, Space space, std::uint64_t place) {
@@ -139,7 +153,17 @@ void Races::piece(const Access& access, Piece& piece, std::uint32_t part, Space 
   mine.part = part;
   mine.strong = access.strong;
   mine.sums_floats = access.sums_floats;
+  mine.kind = access.kind;
 
+  // Most accesses by far: a write where the last was a write of the same part.
+  if (access.writes && !access.strong && piece.mbarriers == 0 && piece.reads.size() == 0 &&
+      piece.writes.size() == 1) {
+    Record& write = *piece.writes.begin();
+    if (write.part == part && order_of_pieces(write, true, access, space) == Order::kOrdered) {
+      write = mine;
+      return;
+    }
+  }
   const auto conflict = [&](Order order, const Record& earlier, bool earlier_writes, std::uint32_t parts) {
     Conflict c{};
     c.order = order;
@@ -165,19 +189,19 @@ void Races::piece(const Access& access, Piece& piece, std::uint32_t part, Space 
     const std::uint32_t both = write.part & part;
     const bool of_sums = fixed_sums_ && write.sums_floats && access.sums_floats;
     if (both == 0 || (write.strong && access.strong && !of_sums)) continue;
-    const Order found = order(write, true, access, space);
+    const Order found = order_of_pieces(write, true, access, space);
     if (found != Order::kOrdered) conflict(found, write, true, both);
   }
   if (access.writes) {
     for (const Record& read : piece.reads) {
       const std::uint32_t both = read.part & part;
       if (both == 0 || (read.strong && access.strong)) continue;
-      const Order found = order(read, false, access, space);
+      const Order found = order_of_pieces(read, false, access, space);
       if (found != Order::kOrdered) conflict(found, read, false, both);
     }
     piece.written |= part;
-    const auto forget = [&](std::vector<Record>& records) {
-      std::erase_if(records, [&](Record& r) {
+    const auto forget = [&](Records& records) {
+      records.erase_if([&](Record& r) {
         if (r.strong && access.strong && r.first != mine.first) return false;
         r.part &= ~part;
         return r.part == 0;
@@ -199,8 +223,7 @@ void Races::piece(const Access& access, Piece& piece, std::uint32_t part, Space 
         return;
       }
       if ((read.lanes & ~mine.lanes) != 0 || (read.part & ~part) != 0) continue;
-    } else if (read.lanes != mine.lanes || (read.part & ~part) != 0 ||
-               access.state->operation(read.operation).kind != access.state->operation(mine.operation).kind) {
+    } else if (read.lanes != mine.lanes || (read.part & ~part) != 0 || read.kind != mine.kind) {
       continue;
     }
     read = mine;
@@ -228,13 +251,14 @@ void Races::columns(const Access& access, CtaState& owner, std::uint32_t first, 
   for (std::uint32_t quarter = 0; quarter < 4; ++quarter) {
     if (lanes[quarter] == 0) continue;
     for (std::uint32_t column = first; column < first + count; ++column) {
-      const std::uint64_t place = 4 * column + quarter;
+      const std::uint64_t place = quarter * TensorMemory::kColumns + column;
       piece(access, owner.columns[place], lanes[quarter], Space::kTensor, place);
     }
   }
 }
 
 void Races::report(const Access& access) {
+  lately_[0] = lately_[1] = {};
   if (conflicts_.empty()) return;
   for (const Conflict& c : conflicts_) {
     const bool strict_only =

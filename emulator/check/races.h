@@ -18,6 +18,7 @@ struct Access {
   const Step* step = nullptr;
   View view;
   std::uint32_t operation = 0;  // 1 + place in state->operations; 0: the lanes of the view
+  Operation::Kind kind = Operation::Kind::kBulkLoad;  // of the operation
   bool reads = false, writes = false;
   bool strong = false;
   bool sums_floats = false;
@@ -37,7 +38,8 @@ class Races {
   void bytes(const Access& access, CtaState* owner, std::uint64_t begin, std::uint64_t count);
   void columns(const Access& access, CtaState& owner, std::uint32_t first, std::uint32_t count,
                const LaneMask (&lanes)[4]);
-  // Makes known what the accesses since the last call were in conflict with.
+  // Makes known what the accesses since the last call, which were lanes that know the same or one operation,
+  // were in conflict with.
   void report(const Access& access);
 
  private:
@@ -60,11 +62,16 @@ class Races {
   };
 
   void piece(const Access& access, Piece& piece, std::uint32_t part, Space space, std::uint64_t place);
-  const OperationState* operation_of(const Record& record) const {
-    return record.operation == 0 ? nullptr : &operations_.at(record.cta)[record.operation - 1];
+  // `state`: of the CTA that asks.
+  const OperationState* operation_of(const Record& record, const CtaState& state) const {
+    if (record.operation == 0) return nullptr;
+    const bool own = record.cta == state.number;
+    return &(own ? *state.operations : operations_.at(record.cta))[record.operation - 1];
   }
   bool knows(const Sight& sight, const Access& access, const Record& earlier, bool earlier_writes,
              bool exempt, bool by_lane) const;
+  // The same, asked once for what an earlier access did to the pieces of this one.
+  Order order_of_pieces(const Record& earlier, bool earlier_writes, const Access& access, Space space);
   Order order(const Record& earlier, bool earlier_writes, const Access& access, Space space) const;
   Order order(const Record& earlier, bool earlier_writes, const Access& access, Space space,
               bool scoped) const;
@@ -77,6 +84,11 @@ class Races {
   const Program* program_ = nullptr;
   GlobalShadow global_;
   std::vector<Conflict> conflicts_;
+  struct Answer {
+    Record earlier;  // without a step: none
+    Order order = Order::kOrdered;
+  };
+  Answer lately_[2];  // since the last report: against an earlier read, and an earlier write
 };
 
 }  // namespace flashback::emulator::checking

@@ -2,12 +2,13 @@
 // tensor memory. Bit i of a `part` is byte or lane i of the piece.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
-#include <vector>
 
 #include "emulator/check/clock.h"
+#include "emulator/machine/observer.h"
 
 namespace flashback::emulator::checking {
 
@@ -24,10 +25,39 @@ struct Record {
   std::uint32_t part = 0;
   bool strong = false;  // does not race with other strong ones
   bool sums_floats = false;
+  Operation::Kind kind = Operation::Kind::kBulkLoad;  // of the operation
+};
+
+// Nearly always one, which then lies beside the others of its kind: a walk over pieces is a walk through
+// memory.
+class Records {
+ public:
+  Record* begin() { return capacity_ == 1 ? &one_ : more_.get(); }
+  Record* end() { return begin() + size_; }
+  std::uint32_t size() const { return size_; }
+  void clear() { size_ = 0; }
+  void push_back(const Record& record) {
+    if (size_ == capacity_) {
+      auto larger = std::make_unique<Record[]>(4 * capacity_);
+      std::copy(begin(), end(), larger.get());
+      more_ = std::move(larger);
+      capacity_ *= 4;
+    }
+    begin()[size_++] = record;
+  }
+  template <class F>
+  void erase_if(F&& f) {
+    size_ = static_cast<std::uint32_t>(std::remove_if(begin(), end(), f) - begin());
+  }
+
+ private:
+  std::uint32_t size_ = 0, capacity_ = 1;
+  Record one_;
+  std::unique_ptr<Record[]> more_;  // all of them, from the second on
 };
 
 struct Piece {
-  std::vector<Record> writes, reads;
+  Records writes, reads;
   std::uint32_t written = 0;    // parts that hold a value
   std::uint32_t mbarriers = 0;  // bytes of mbarriers in use
 

@@ -24,6 +24,8 @@ class Mbarriers {
                            const MbarrierState& state, const OperationState* operation);
   void arrive(CtaState& owner, CtaState& by, const MbarrierEvent& event, const Form& form,
               OperationState* operation, MbarrierState& state);
+  static void tell_copies(CtaState& by, std::uint32_t warp, const OperationState& arrival,
+                          const OperationState::Told& told);
   void wait(CtaState& by, const MbarrierEvent& event, const Form& form, MbarrierState& state);
 
   Findings& findings_;

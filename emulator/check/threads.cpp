@@ -62,6 +62,12 @@ void Threads::acquire(LaneMask lanes, const Knowledge& from, bool relaxed) {
   });
 }
 
+void Threads::learn(Agent agent, Time time) {
+  for (Strand& strand : strands_) {
+    if (strand.known->ordered.at(agent) < time) strand.change().ordered.raise(agent, time);
+  }
+}
+
 View Threads::issue(LaneMask lanes) {
   cut(lanes);
   View view{nullptr, first_, lanes, now_};

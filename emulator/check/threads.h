@@ -38,6 +38,8 @@ class Threads {
   // fences stand before.
   void release(LaneMask lanes, Knowledge* to, bool relaxed);
   void acquire(LaneMask lanes, const Knowledge& from, bool relaxed);
+  // All lanes know of `agent` up to `time`.
+  void learn(Agent agent, Time time);
   // An operation that the lanes issue now sees what they have done before.
   View issue(LaneMask lanes);
 

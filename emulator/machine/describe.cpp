@@ -61,6 +61,9 @@ std::string Cta::describe(const Wait& wait) const {
       return fmt::format("waits for {} registers a thread", wait.what);
     case Wait::Kind::kWarpgroup:
       return fmt::format("waits for the other warps of warpgroup {} at its fence", wait.what);
+    case Wait::Kind::kProducts:
+      return fmt::format("waits until the warps of warpgroup {} have committed {} wgmma-groups", wait.what,
+                         wait.when);
     case Wait::Kind::kColumns:
       return fmt::format("waits for {} columns of tensor memory", wait.what);
     case Wait::Kind::kPair:

@@ -34,6 +34,7 @@ struct Wait {
     kColumns,     // what: columns of tensor memory wanted
     kPair,        // a warp of the pair's other CTA, which does the same
     kWarpgroup,   // what: the warpgroup whose warps must reach its fence, when: how many it had passed before
+    kProducts,    // what: the warpgroup whose warps must have committed so many wgmma-groups, when
   };
   Kind kind = Kind::kNothing;
   std::uint32_t what = 0;

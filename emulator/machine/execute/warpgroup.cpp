@@ -4,7 +4,9 @@
 // before their issue. What is left is that the warps of a warpgroup wait for each other at it: a product of
 // hardware begins when all four have come, and programs rely on that for what the four have written to shared
 // memory (CUTLASS's wgmma_sm90 tutorial waits for its own cp.async only).
+#include <algorithm>
 #include <cstdlib>
+#include <span>
 
 #include "emulator/machine/cta.h"
 #include "emulator/machine/execute/whole_warp.h"
@@ -67,9 +69,20 @@ void commit(Warp& warp, const Step& step, LaneMask mask) {
   if (whole_warpgroup(warp, step, mask)) ++warp.products.groups;
 }
 
+// A wgmma-group is one of the warpgroup (ISA 9.7.15.7.2): it is complete when the parts of all four warps
+// are. CUTLASS's pipelines let one warp give back the operands of all.
 void wait(Warp& warp, const Step& step, LaneMask mask) {
   if (!whole_warpgroup(warp, step, mask)) return;
-  complete_product_groups(warp, static_cast<std::uint32_t>(step.immediate));
+  const auto allowed = static_cast<std::uint32_t>(step.immediate);
+  const std::uint32_t complete = warp.products.groups - std::min(allowed, warp.products.groups);
+  const auto number = static_cast<std::size_t>(warp.index()) / 4;
+  const std::span<Warp> warpgroup = std::span(warp.cta().warps()).subspan(4 * number, 4);
+  for (const Warp& other : warpgroup) {
+    if (other.products.groups >= complete) continue;
+    warp.wait_here({Wait::Kind::kProducts, static_cast<std::uint32_t>(number), complete});
+    return;
+  }
+  for (Warp& each : warpgroup) complete_product_groups(each, complete);
 }
 
 template <Body body>

@@ -290,11 +290,9 @@ void complete_oldest_product(Warp& warp) {
   perform(warp, product);
 }
 
-void complete_product_groups(Warp& warp, std::uint32_t allowed) {
-  WarpProducts& products = warp.products;
-  while (!products.pending.empty() && products.pending.front().group + allowed < products.groups) {
-    complete_oldest_product(warp);
-  }
+void complete_product_groups(Warp& warp, std::uint32_t groups) {
+  const std::deque<WarpProduct>& pending = warp.products.pending;
+  while (!pending.empty() && pending.front().group < groups) complete_oldest_product(warp);
 }
 
 void check_touch(const Warp& warp, const Step& step) {

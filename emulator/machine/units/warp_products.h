@@ -3,8 +3,8 @@
 //
 // A warpgroup issues it together, and each of its four warps has 16 of the 64 rows. Nothing orders the warps
 // among themselves but their barriers; so a warp's product is a piece of work of its own. It reads its
-// operands, A in registers as well, and writes D at one moment between its issue and the wait_group that
-// covers it; the products of a warp take effect in the order of issue.
+// operands, A in registers as well, and writes D at one moment between its issue and the first wait_group, of
+// any of the four warps, that covers it; the products of a warp take effect in the order of issue.
 #pragma once
 
 #include <cstdint>
@@ -53,8 +53,8 @@ struct WarpProducts {
 
 void perform(Warp& warp, const WarpProduct& product);
 void complete_oldest_product(Warp& warp);
-// All but the youngest `allowed` groups take effect.
-void complete_product_groups(Warp& warp, std::uint32_t allowed);
+// The first `groups` of the warp take effect.
+void complete_product_groups(Warp& warp, std::uint32_t groups);
 // Faults where the step uses registers of a product without effect: Step::touches_pending_product.
 void check_touch(const Warp& warp, const Step& step);
 

@@ -23,6 +23,7 @@ struct Rule {
   std::uint32_t ctas = 1;
   bool fixed_sums = false;
   std::uint32_t cluster = 1;
+  Arch arch = Arch::kSm100;
 };
 
 // %g: 4096 bytes of global memory; %s: shared memory; %t: the thread; %w: its warp; %l: its lane.
@@ -57,12 +58,15 @@ std::string text_of(const Rule& rule, bool twin) {
     if ((only_twin && !twin) || (only_broken && twin)) continue;
     text += line + "\n";
   }
-  return module_of(8, text, ".maxntid 512");
+  std::string module = module_of(8, text, ".maxntid 512");
+  if (rule.arch == Arch::kSm90) module.replace(module.find("sm_100a"), 7, "sm_90a");
+  return module;
 }
 
 std::vector<Finding> check(const Rule& rule, bool twin, Completion completion) {
   Checker checker(rule.strict, rule.fixed_sums);
   MachineOptions options;
+  options.arch = rule.arch;
   options.observer = &checker;
   options.schedule.completion = completion;
   PtxBench bench(options);
@@ -121,6 +125,16 @@ TEST_P(Rules, FlagTheBrokenTextAndNotItsTwin) {
   "or.b64 %q1, %q1, 0x0000400800000000;\n" \
   "mov.b32 %r2, 0x04020490;\n"             \
   "setp.ne.u32 %p, 0, 0;\n"
+// The same for wgmma: A of 64 x 16 elements, whose first 8 rows are B as well.
+#define WARPGROUP_BEGIN                    \
+  OPERANDS                                 \
+  "fence.proxy.async.shared::cta;\n"       \
+  "bar.sync 0;\n"                          \
+  "cvt.u64.u32 %q1, %r3;\n"                \
+  "shr.u64 %q1, %q1, 4;\n"                 \
+  "or.b64 %q1, %q1, 0x0000001000080000;\n" \
+  "setp.ne.u32 %p, 0, 0;\n"                \
+  "wgmma.fence.sync.aligned;\n"
 #define WAIT(parity) "mbarrier.try_wait.parity.shared::cta.b64 %p, [%s], " #parity ";"
 
 // A pair of CTAs: mbarriers at 0 and 8; the words at 256 and 512 written and known to all; %r6 is the peer's
@@ -310,6 +324,60 @@ cp.async.wait_group 0; //+
 ld.shared.u32 %r1, [%r0];
 cp.async.wait_group 0; //-
 )"},
+    {"ReadingACopyThatNobodyToldOf", "race", "a cp.async of warp 0 writes", 64, R"(
+@%first mbarrier.init.shared::cta.b64 [%s], 32;
+@%first mbarrier.init.shared::cta.b64 [%s+8], 32;
+st.shared.u32 [%r0+512], 0;
+st.shared.u32 [%r0+1024], 0;
+bar.sync 0;
+@%w1 bra READ;
+cp.async.ca.shared.global [%r0+512], [%g], 4;
+cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%s];
+cp.async.ca.shared.global [%r0+1024], [%g], 4;
+cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%s+8];
+bra.uni END;
+READ:
+mbarrier.try_wait.parity.shared::cta.b64 %p, [%s], 0;
+ld.shared.u32 %r1, [%r0+384]; //+
+ld.shared.u32 %r1, [%r0+896]; //-
+END:
+)"},
+    {"AnArrivalForCopiesOfOtherLanes", "race", "a cp.async of warp 0 writes", 64, R"(
+@%first mbarrier.init.shared::cta.b64 [%s], 32; //+
+@%first mbarrier.init.shared::cta.b64 [%s], 1; //-
+st.shared.u32 [%r0+512], 0;
+bar.sync 0;
+@%w1 bra READ;
+cp.async.ca.shared.global [%r0+512], [%g], 4;
+cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%s]; //+
+@%l0 cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%s]; //-
+bra.uni END;
+READ:
+mbarrier.try_wait.parity.shared::cta.b64 %p, [%s], 0;
+ld.shared.u32 %r1, [%r0+384];
+END:
+)"},
+    // Warp 1 overwrites the rows of warp 0.
+    {"OverwritingTheOperandOfAnotherWarpsProduct", "race", "a wgmma.mma_async of warp", 128,
+     WARPGROUP_BEGIN R"(
+wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0, %f1, %f2, %f3}, %q1, %q1, %p, 1, 1, 0, 0;
+wgmma.commit_group.sync.aligned;
+wgmma.wait_group.sync.aligned 0; //+
+@%w1 st.shared.v4.b32 [%r4-512], {%r5, %r5, %r5, %r5};
+wgmma.wait_group.sync.aligned 0; //-
+)",
+     false, 1, false, 1, Arch::kSm90},
+    {"AProductOverAnAccumulatorWithoutAFence", "wgmma", "accumulator", 128, WARPGROUP_BEGIN R"(
+wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0, %f1, %f2, %f3}, %q1, %q1, %p, 1, 1, 0, 0;
+wgmma.commit_group.sync.aligned;
+wgmma.wait_group.sync.aligned 0;
+add.f32 %f0, %f0, %f1;
+wgmma.fence.sync.aligned; //+
+wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0, %f1, %f2, %f3}, %q1, %q1, %p, 1, 1, 0, 0;
+wgmma.commit_group.sync.aligned;
+wgmma.wait_group.sync.aligned 0;
+)",
+     false, 1, false, 1, Arch::kSm90},
     {"ReadingWhatNobodyWrote", "uninitialised", "nothing has been written", 32, R"(
 st.shared.u32 [%r0], 1; //+
 ld.shared.u32 %r1, [%r0];
@@ -443,6 +511,12 @@ setp.eq.u32 %p, %t, 32;
 @%first mbarrier.init.shared::cta.b64 [%s], 1;
 @%first mbarrier.inval.shared::cta.b64 [%s]; //+
 @%first mbarrier.init.shared::cta.b64 [%s], 1;
+)"},
+    {"LanesThatInitialiseAnMbarrierWithDifferentCounts", "mbarrier", "mbarrier.inval must come first", 32, R"(
+setp.lt.u32 %p, %l, 2;
+add.u32 %r1, %l, 1; //-
+mov.b32 %r1, 1; //+
+@%p mbarrier.init.shared::cta.b64 [%s], %r1;
 )"},
     {"AnMbarrierOverwritten", "mbarrier", "an mbarrier in use", 32, R"(
 @%first mbarrier.init.shared::cta.b64 [%s+8], 1;
@@ -618,6 +692,12 @@ tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%r1];
 tcgen05.wait::ld.sync.aligned;
 DONE:
 )" TENSOR_END,
+     true},
+    {"LanesThatInitialiseAnMbarrierTogether", "mbarrier", "one is enough", 32, R"(
+setp.lt.u32 %p, %l, 2;
+@%p mbarrier.init.shared::cta.b64 [%s], 1; //-
+@%first mbarrier.init.shared::cta.b64 [%s], 1; //+
+)",
      true},
     {"ProductsOfTwoAccumulators", "mma-order", "only the order of issue", 64, TENSOR_BEGIN OPERANDS R"(
 fence.proxy.async.shared::cta;
