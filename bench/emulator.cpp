@@ -1,5 +1,7 @@
 #include "bench/emulator.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cmath>
 #include <ctime>
@@ -8,6 +10,8 @@
 
 #include "attention/reference/inputs.h"
 #include "attention/reference/rounding.h"
+#include "emulator/check/checker.h"
+#include "emulator/workbench.h"
 #include "program/device_run.h"
 #include "program/failure.h"
 
@@ -42,6 +46,12 @@ double process_seconds() {
   return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
 }
 
+std::int64_t peak_bytes() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return std::int64_t{usage.ru_maxrss} << 10;
+}
+
 }  // namespace
 
 EmulatorSpeed measure_emulator(int runs, const std::function<void()>& began) {
@@ -51,25 +61,34 @@ EmulatorSpeed measure_emulator(int runs, const std::function<void()>& began) {
   speed.cpu = cpu_name();
   speed.avx512 = __builtin_cpu_supports("x86-64-v4");
   const program::DeviceInputs inputs = device_inputs(speed.problem);
-  std::unique_ptr<Workbench> workbench;
-  if (const Status status = open_emulator(Arch::kSm100, 1, &workbench); !status.ok())
-    program::refuse(status.sentence());
+  emulator::checking::Checker checker(false);
+  emulator::MachineOptions options;
+  options.threads = 1;
+  const std::unique_ptr<Workbench> alone = emulator::make_workbench(options);
+  options.observer = &checker;
+  const std::unique_ptr<Workbench> watched = emulator::make_workbench(options);
+  const auto run_on = [&](Workbench& workbench, std::vector<double>* cpu_seconds) {
+    const double start = process_seconds();
+    program::DeviceGradients gradients = program::run_on(workbench, true, speed.problem, inputs);
+    cpu_seconds->push_back(process_seconds() - start);
+    return gradients;
+  };
   for (int run = 0; run <= runs; ++run) {
     began();
     Executed before, after;
-    program::require(workbench->executed(&before));
-    const double start = process_seconds();
-    const program::DeviceGradients gradients = program::run_on(*workbench, true, speed.problem, inputs);
-    const double seconds = process_seconds() - start;
-    program::require(workbench->executed(&after));
+    program::require(alone->executed(&before));
+    const program::DeviceGradients gradients = run_on(*alone, &speed.cpu_seconds);
+    program::require(alone->executed(&after));
     speed.warp_instructions = after.warp_instructions - before.warp_instructions;
     speed.entries = gradients.entries;
-    if (run == 0) continue;
-    speed.cpu_seconds.push_back(seconds);
     speed.wall_seconds.push_back(gradients.seconds);
+    run_on(*watched, &speed.checked_cpu_seconds);
   }
-  for (std::vector<double>* seconds : {&speed.cpu_seconds, &speed.wall_seconds})
+  for (std::vector<double>* seconds : {&speed.cpu_seconds, &speed.wall_seconds, &speed.checked_cpu_seconds}) {
+    seconds->erase(seconds->begin());  // warmed up
     std::sort(seconds->begin(), seconds->end());
+  }
+  speed.peak_bytes = peak_bytes();
   return speed;
 }
 

@@ -34,7 +34,11 @@ Json json_of(const bench::EmulatorSpeed& speed) {
           {"wall_seconds", speed.wall_seconds},
           {"median_cpu_seconds", speed.median(speed.cpu_seconds)},
           {"tiles_per_s_core", speed.tiles_per_s_core()},
-          {"warp_instructions_per_s_core", speed.warp_instructions_per_s_core()}};
+          {"warp_instructions_per_s_core", speed.warp_instructions_per_s_core()},
+          {"checked_cpu_seconds", speed.checked_cpu_seconds},
+          {"median_checked_cpu_seconds", speed.median(speed.checked_cpu_seconds)},
+          {"checked_ratio", speed.checked_ratio()},
+          {"peak_bytes", speed.peak_bytes}};
 }
 
 std::string text_of(const bench::EmulatorSpeed& speed) {
@@ -43,11 +47,13 @@ std::string text_of(const bench::EmulatorSpeed& speed) {
       "  backward  {}\n"
       "  run       {} tiles of 128 x 128 x 64, {} warp instructions\n"
       "  time      median of {} runs {:.4g} s of CPU time, from {:.4g} to {:.4g} s ({:.4g} s of wall time)\n"
-      "  speed     {:.0f} tiles/s, {:.3g} warp instructions/s\n",
+      "  speed     {:.0f} tiles/s, {:.3g} warp instructions/s\n"
+      "  checked   median {:.4g} s of CPU time, {:.2f} times as long; the process took {} MiB at most\n",
       speed.cpu, speed.avx512 ? "AVX-512" : "AVX2", to_text(speed.problem), speed.tiles,
       speed.warp_instructions, speed.cpu_seconds.size(), speed.median(speed.cpu_seconds),
       speed.cpu_seconds.front(), speed.cpu_seconds.back(), speed.median(speed.wall_seconds),
-      speed.tiles_per_s_core(), speed.warp_instructions_per_s_core());
+      speed.tiles_per_s_core(), speed.warp_instructions_per_s_core(), speed.median(speed.checked_cpu_seconds),
+      speed.checked_ratio(), speed.peak_bytes >> 20);
 }
 
 struct Options {

@@ -145,6 +145,8 @@ TEST_F(Backward, BenchTellsTheEmulatorsSpeed) {
   // A tile takes sixteen warps some thousand instructions.
   EXPECT_GT(report["warp_instructions_per_s_core"].get<double>() / report["tiles_per_s_core"].get<double>(),
             1000);
+  EXPECT_GT(report["checked_ratio"], 1);
+  EXPECT_LT(report["peak_bytes"], std::int64_t{4} << 30);
 }
 
 }  // namespace
