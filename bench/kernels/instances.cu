@@ -1,22 +1,15 @@
 // The kernels of the bench; compiled for each architecture.
 #include "bench/kernels/compare.cuh"
 #include "bench/kernels/fill.cuh"
+#include "kernels/shared/entry.cuh"
 
 namespace flashback::bench {
 
 using shared::Dtype;
 
-#define FLASHBACK_BENCH_KERNELS(word, dtype)                                   \
-  extern "C" __global__ __launch_bounds__(kThreads) void bench_fill_##word(    \
-      const __grid_constant__ FillParameters parameters) {                     \
-    fill<dtype>(parameters);                                                   \
-  }                                                                            \
-  extern "C" __global__ __launch_bounds__(kThreads) void bench_compare_##word( \
-      const __grid_constant__ CompareParameters parameters) {                  \
-    compare<dtype>(parameters);                                                \
-  }
-
-FLASHBACK_BENCH_KERNELS(bf16, Dtype::kBf16)
-FLASHBACK_BENCH_KERNELS(fp16, Dtype::kF16)
+FLASHBACK_ENTRY(bench_fill_bf16, (kThreads), FillParameters, fill<Dtype::kBf16>)
+FLASHBACK_ENTRY(bench_fill_fp16, (kThreads), FillParameters, fill<Dtype::kF16>)
+FLASHBACK_ENTRY(bench_compare_bf16, (kThreads), CompareParameters, compare<Dtype::kBf16>)
+FLASHBACK_ENTRY(bench_compare_fp16, (kThreads), CompareParameters, compare<Dtype::kF16>)
 
 }  // namespace flashback::bench

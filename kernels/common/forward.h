@@ -42,14 +42,15 @@ struct Queries {
   shared::Sight sight;
   shared::Band band;
 };
-constexpr Queries queries_of(const ForwardParameters& p, shared::Mask mask, int tile_rows, int ticket) {
+// Written where they are wanted: a copy of them changes the registers of the whole kernel.
+constexpr void find_queries(const ForwardParameters& p, shared::Mask mask, int tile_rows, int ticket,
+                            Queries& found) {
   const shared::Sequences& s = p.sequences;
-  Queries found = {.batch = -1, .head = 0, .row = 0, .sight = {}, .band = {}};
-  if (ticket >= s.q.all_tiles * p.heads) return found;
-  shared::Place place = {};
-  if (s.q.first_tile) {
+  shared::Place place = {-1, 0};
+  if (ticket >= s.q.all_tiles * p.heads) {
+    // There are not so many.
+  } else if (s.q.first_tile) {
     const auto at = shared::head_place_of(s.q, s.batch, p.heads, ticket, mask == shared::Mask::kDense);
-    if (at.place.batch < 0) return found;
     place = at.place;
     found.head = at.head;
   } else {
@@ -58,11 +59,11 @@ constexpr Queries queries_of(const ForwardParameters& p, shared::Mask mask, int 
     found.head = share.head % p.heads;
   }
   found.batch = place.batch;
+  if (place.batch < 0) return;
   found.sight = shared::sight_of(s, place.batch);
   const shared::Lengths lengths = found.sight.lengths(s);
   found.row = (shared::tiles_of(lengths.q_rows, tile_rows) - 1 - place.tile) * tile_rows;
   found.band = shared::band_of(mask, lengths);
-  return found;
 }
 
 }  // namespace flashback::common

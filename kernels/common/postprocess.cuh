@@ -29,7 +29,7 @@ __device__ void store(const PostprocessParameters& p, int batch, int row, int he
   to[1] = v.b;
 }
 
-template <int head_dim, shared::Dtype dtype, class Layout>
+template <int head_dim, class Layout, shared::Dtype dtype>
 __device__ void postprocess(const PostprocessParameters& p) {
   const shared::Side& side = p.of_keys ? p.sequences.k : p.sequences.q;
   const int tiles = shared::tiles_of(side.rows, kPostprocessRows), head = static_cast<int>(blockIdx.y);

@@ -25,7 +25,7 @@ __device__ float sum_over_rows(float value, float (&of_warps)[rows / 32]) {
   return sum;
 }
 
-template <int head_dim, shared::Dtype dtype, class Layout>
+template <int head_dim, class Layout, shared::Dtype dtype>
 __device__ void preprocess(const PreprocessParameters& p) {
   if (p.zero && blockIdx.x + blockIdx.y + threadIdx.x == 0) *p.zero = 0;
   constexpr int kRows = Layout::kRows;

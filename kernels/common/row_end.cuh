@@ -31,8 +31,8 @@ struct RowEnd {
 // at a time. The shared address `from` is that of the first one in a slab of 64 channels.
 template <int rows>
 __device__ void store_whole_rows(const ForwardParameters& p, const Queries& queries, std::uint32_t from,
-                                 int first, int count, int slab) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, chunk = lane % 8;
+                                 int first, int count, int slab, int lane) {
+  const int chunk = lane % 8;
   const int d = slab * tile::kRowElements + 8 * chunk;
 #pragma unroll 4
   for (int i = 0; i < rows; i += 4) {

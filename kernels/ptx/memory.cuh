@@ -19,13 +19,6 @@ __device__ inline T& in_register(T& object) {
   return *static_cast<T*>(__cvta_shared_to_generic(address));
 }
 
-// The same number, of which the compiler knows nothing: what follows from it is computed here and not kept
-// from before.
-__device__ inline int in_register(int number) {
-  asm volatile("" : "+r"(number));
-  return number;
-}
-
 // Two f32x2 pairs: four consecutive floats.
 __device__ inline void load_shared(std::uint64_t& first, std::uint64_t& second, std::uint32_t from) {
   asm volatile("ld.shared.v2.b64 {%0, %1}, [%2];" : "=l"(first), "=l"(second) : "r"(from) : "memory");

@@ -6,12 +6,14 @@
 #include "kernels/ptx/sync.cuh"
 #include "kernels/ptx/tcgen05.cuh"
 #include "kernels/ptx/tma.cuh"
+#include "kernels/shared/entry.cuh"
 #include "kernels/sm100/backward/block.cuh"
 #include "kernels/sm100/backward/config.h"
 #include "kernels/sm100/backward/store.cuh"
 #include "kernels/sm100/backward/work.cuh"
 #include "kernels/tile/product.cuh"
 #include "kernels/tile/ring.h"
+#include "kernels/tile/tensor_memory.cuh"
 
 namespace flashback::sm100::backward {
 
@@ -388,23 +390,15 @@ template <Config config>
 __device__ void backward(const Parameters& p) {
   static_assert(config.head_dim == 64 || config.tensor_memory == TensorMemory::kAliased);
   constexpr Registers kRegisters = registers(config.mask);
-  extern __shared__ __align__(1024) std::uint8_t dynamic_shared[];
-  auto& sm = *reinterpret_cast<SharedMemory<config.head_dim>*>(dynamic_shared);
-  const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
+  auto& sm = shared::dynamic_shared_memory<SharedMemory<config.head_dim>>();
+  const int warp = shared::this_warp();
   const Role role = role_of(warp);
 
   if (threadIdx.x == 0) {
     initialise_barriers<config>(sm);
     sm.work = take_work<config.mask>(p);
   }
-  if (role == Role::kMultiply) {
-    ptx::allocate_tensor_memory<tile::kTensorMemoryColumns>(sm.tensor_memory);
-    ptx::relinquish_tensor_memory();
-    ptx::fence_before_sync();
-  }
-  __syncthreads();
-  ptx::fence_after_sync();
-  const std::uint32_t tensor_memory = sm.tensor_memory;
+  const std::uint32_t tensor_memory = tile::take_tensor_memory(role == Role::kMultiply, sm);
   const Work& work = sm.work;
 
   if (work.batch < 0) {
@@ -423,14 +417,7 @@ __device__ void backward(const Parameters& p) {
       if (ptx::elect()) load<config>(p, sm, work);
     }
   }
-  __syncwarp();
-
-  ptx::fence_before_sync();
-  __syncthreads();
-  if (role == Role::kMultiply) {
-    ptx::fence_after_sync();
-    ptx::free_tensor_memory<tile::kTensorMemoryColumns>(tensor_memory);
-  }
+  tile::return_tensor_memory(role == Role::kMultiply, tensor_memory);
 }
 
 }  // namespace flashback::sm100::backward

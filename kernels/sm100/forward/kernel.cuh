@@ -8,12 +8,14 @@
 #include "kernels/ptx/sync.cuh"
 #include "kernels/ptx/tcgen05.cuh"
 #include "kernels/ptx/tma.cuh"
+#include "kernels/shared/entry.cuh"
 #include "kernels/shared/load_tile.cuh"
 #include "kernels/shared/work_reader.cuh"
 #include "kernels/sm100/forward/softmax.cuh"
 #include "kernels/sm100/forward/work.cuh"
 #include "kernels/tile/product.cuh"
 #include "kernels/tile/ring.h"
+#include "kernels/tile/tensor_memory.cuh"
 
 namespace flashback::sm100::forward {
 
@@ -341,7 +343,7 @@ struct Correction {
       }
       __syncwarp();
       common::store_whole_rows<32>(p, work, staging + first * tile::kRowBytes, half * kHalfRows + first, rows,
-                                   slab);
+                                   slab, query % 32);
       __syncwarp();
     }
   }
@@ -402,20 +404,12 @@ __device__ void initialise_barriers(SharedMemory<config>& sm) {
 
 template <Config config>
 __device__ void forward(const Parameters& p) {
-  extern __shared__ __align__(1024) std::uint8_t dynamic_shared[];
-  auto& sm = *reinterpret_cast<SharedMemory<config>*>(dynamic_shared);
-  const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
+  auto& sm = shared::dynamic_shared_memory<SharedMemory<config>>();
+  const int warp = shared::this_warp();
   const Role role = role_of(warp);
 
   if (threadIdx.x == 0) initialise_barriers<config>(sm);
-  if (role == Role::kMultiply) {
-    ptx::allocate_tensor_memory<tile::kTensorMemoryColumns>(sm.tensor_memory);
-    ptx::relinquish_tensor_memory();
-    ptx::fence_before_sync();
-  }
-  __syncthreads();
-  ptx::fence_after_sync();
-  const std::uint32_t tensor_memory = sm.tensor_memory;
+  const std::uint32_t tensor_memory = tile::take_tensor_memory(role == Role::kMultiply, sm);
 
   if (role == Role::kSoftmax) {
     ptx::raise_registers<kSoftmaxRegisters>();
@@ -431,14 +425,7 @@ __device__ void forward(const Parameters& p) {
       if (ptx::elect()) load<config>(p, sm);
     }
   }
-  __syncwarp();
-
-  ptx::fence_before_sync();
-  __syncthreads();
-  if (role == Role::kMultiply) {
-    ptx::fence_after_sync();
-    ptx::free_tensor_memory<tile::kTensorMemoryColumns>(tensor_memory);
-  }
+  tile::return_tensor_memory(role == Role::kMultiply, tensor_memory);
 }
 
 }  // namespace flashback::sm100::forward

@@ -7,7 +7,7 @@ namespace flashback::sm100::forward {
 
 template <Config config>
 __device__ void find_work(const Parameters& p, int ticket, Work& work) {
-  static_cast<common::Queries&>(work) = common::queries_of(p, config.mask, kQueryRows, ticket);
+  common::find_queries(p, config.mask, kQueryRows, ticket, work);
   if (work.batch < 0) return;
 #pragma unroll
   for (int half = 0; half < kHalves; ++half) {

@@ -144,7 +144,11 @@ struct DsTile {
 
 // What a CTA of a pair has besides. "Peer" is the other CTA.
 struct PeerTiles {
-  tile::OperandTile<kKeyRows> k;  // of the peer's keys; comes and goes with the CTA's own
+  // One tile, which comes and goes with the CTA's own K under the same barriers: a ring of it would need the
+  // same stages here.
+  static_assert(stages_of(2).k == 1);
+
+  tile::OperandTile<kKeyRows> k;  // of the peer's keys
   DsTile ds[kPeerStages];         // the peer's
 };
 struct PeerBarriers {

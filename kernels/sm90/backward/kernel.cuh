@@ -12,6 +12,7 @@
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/wgmma.cuh"
 #include "kernels/shared/convert.cuh"
+#include "kernels/shared/entry.cuh"
 #include "kernels/shared/group_turns.cuh"
 #include "kernels/shared/work_reader.cuh"
 #include "kernels/sm90/backward/reduce.cuh"
@@ -550,9 +551,8 @@ __device__ void initialise_barriers(SharedMemory<ctas>& sm) {
 template <Config config>
 __device__ void backward(const Parameters& p) {
   static_assert(config.head_dim == kHeadDim);
-  extern __shared__ __align__(tile::kGroupBytes) std::byte dynamic_shared[];
-  auto& sm = reinterpret_cast<SharedMemory<config.ctas>&>(dynamic_shared);
-  const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
+  auto& sm = shared::dynamic_shared_memory<SharedMemory<config.ctas>>();
+  const int warp = shared::this_warp();
   const int rank = config.ctas == 1 ? 0 : ptx::cluster_rank();
   if (threadIdx.x == 0) initialise_barriers(sm);
   __syncthreads();

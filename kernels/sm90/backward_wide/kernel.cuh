@@ -11,6 +11,8 @@
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/wgmma.cuh"
 #include "kernels/shared/convert.cuh"
+#include "kernels/shared/entry.cuh"
+#include "kernels/shared/load_tile.cuh"
 #include "kernels/sm90/backward/reduce.cuh"
 #include "kernels/sm90/backward/store.cuh"
 #include "kernels/sm90/backward_wide/config.h"
@@ -36,22 +38,11 @@ __device__ inline void arrive_as_warp(ptx::Barrier& barrier) {
 
 // --- load: one thread
 
-// All slabs of a tile of rows.
-template <class Tile>
-__device__ void load_slabs(Tile (&to)[kSlabs], const TensorMapBytes& map, ptx::Coordinates5 at,
-                           ptx::Barrier& full) {
-#pragma unroll
-  for (int slab = 0; slab < kSlabs; ++slab) {
-    at.d = slab * tile::kRowElements;
-    load_tensor(&to[slab], &map, at, full);
-  }
-}
-
 __device__ inline void load_keys(Side& side, const TensorMapBytes& map, ptx::Coordinates5 at,
                                  std::uint32_t empty) {
   wait(side.keys_empty, empty);
   arrive_and_expect(side.keys_full, sizeof(side.keys));
-  load_slabs(side.keys, map, at, side.keys_full);
+  shared::load_slabs(side.keys, map, at, side.keys_full);
 }
 
 __device__ inline void load_rows(Side& side, const TensorMapBytes& map, ptx::Coordinates5 at,
@@ -59,7 +50,7 @@ __device__ inline void load_rows(Side& side, const TensorMapBytes& map, ptx::Coo
   const int slot = tile_at.slot;
   wait(side.rows_empty[slot], tile_at.empty());
   arrive_and_expect(side.rows_full[slot], kRowsBytes);
-  load_slabs(side.rows[slot], map, at, side.rows_full[slot]);
+  shared::load_slabs(side.rows[slot], map, at, side.rows_full[slot]);
   load_bulk(side.stats[slot], stats, sizeof(side.stats[slot]), side.rows_full[slot]);
 }
 
@@ -225,7 +216,7 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory& 
   constexpr int kSteps = kKeyRows / 16;
   // What follows from these is made anew in each tile: kept for all of them it would take the registers.
   SharedMemory& sm = ptx::in_register(shared);
-  const GroupThread thread(ptx::in_register(static_cast<int>(threadIdx.x)));
+  const GroupThread thread(ptx::thread_read_anew());
   Side &values = sm.side[kValues], &keys = sm.side[kKeys];
   const auto tile_at = RingPosition<kTileStages>::after(done.tiles);
   const auto keys_at = RingPosition<1>::after(done.items), weights_at = RingPosition<1>::after(done.weights);
@@ -482,9 +473,8 @@ __device__ inline void initialise_barriers(SharedMemory& sm) {
 template <Config config>
 __device__ void backward(const Parameters& p) {
   static_assert(config.head_dim == kHeadDim && config.ctas == 1);
-  extern __shared__ __align__(tile::kGroupBytes) std::byte dynamic_shared[];
-  auto& sm = reinterpret_cast<SharedMemory&>(dynamic_shared);
-  const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
+  auto& sm = shared::dynamic_shared_memory<SharedMemory>();
+  const int warp = shared::this_warp();
   if (threadIdx.x == 0) initialise_barriers(sm);
   __syncthreads();
 

@@ -87,19 +87,11 @@ inline constexpr int kWorkStages = 3, kQueryStages = 2;
 // __syncthreads.)
 inline constexpr int kFirstTurnBarrier = 1;
 
-// What a ticket stands for: a tile of queries of one head, and the tiles of keys [begin, end) that its rows
-// see, visited from the last one on. Outside [whole, edge) some rows see a tile in
-// part and pay for the mask. One thread finds it, all roles read it.
-struct Work {
-  int batch;  // -1: there is no more
-  int head;
-  int query_row;  // of the queries in sight
-  int begin, whole, edge, end;
-  shared::TileRange seen[3];  // of the tiles of keys, those that a compute warpgroup's rows see; maybe none
-  shared::Band band;
-  shared::Sight sight;
-
-  constexpr int tiles() const { return end - begin; }
+// What a ticket stands for: the queries, and the tiles of keys that they see, visited from the last one on.
+// Those that some rows see in part pay for the mask. One thread finds it, all roles read it.
+struct Work : common::Queries {
+  shared::KeyTiles keys;
+  shared::TileRange seen[3];  // of them, those that a compute warpgroup's rows see; maybe none
 };
 
 template <Config config>

@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "kernels/common/row_end.cuh"
 #include "kernels/ptx/mark.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/matrix.cuh"
@@ -10,7 +11,9 @@
 #include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/wgmma.cuh"
 #include "kernels/shared/convert.cuh"
+#include "kernels/shared/entry.cuh"
 #include "kernels/shared/group_turns.cuh"
+#include "kernels/shared/load_tile.cuh"
 #include "kernels/shared/work_reader.cuh"
 #include "kernels/sm90/forward/work.cuh"
 #include "kernels/tile/ring.h"
@@ -20,18 +23,6 @@ namespace flashback::sm90::forward {
 using tile::RingPosition;
 
 // --- load: one thread
-
-// All slabs of a tile of rows.
-template <int slabs, class Tile>
-__device__ void load_tile(Tile (&to)[slabs], const TensorMapBytes& map, ptx::Coordinates5 at,
-                          ptx::Barrier& full) {
-  arrive_and_expect(full, sizeof(to));
-#pragma unroll
-  for (int slab = 0; slab < slabs; ++slab) {
-    at.d = slab * tile::kRowElements;
-    load_tensor(&to[slab], &map, at, full);
-  }
-}
 
 template <Config config>
 __device__ void load(const Parameters& p, SharedMemory<config>& sm) {
@@ -51,20 +42,21 @@ __device__ void load(const Parameters& p, SharedMemory<config>& sm) {
 
     const shared::Sequences& s = p.sequences;
     wait(sm.q_empty[q_at.slot], q_at.empty());
-    load_tile(sm.q[q_at.slot], p.q, shared::at_row(s.q, work.sight.q, work.query_row, work.head, work.batch),
-              sm.q_full[q_at.slot]);
+    shared::load_tile(sm.q[q_at.slot], p.q,
+                      shared::at_row(s.q, work.sight.q, work.row, work.head, work.batch),
+                      sm.q_full[q_at.slot]);
     q_at.advance();
     ptx::Coordinates5 at =
-        shared::at_row(s.k, work.sight.k, work.end * kKeyRows, work.head / p.group, work.batch);
+        shared::at_row(s.k, work.sight.k, work.keys.end * kKeyRows, work.head / p.group, work.batch);
 #pragma unroll 1
-    for (int tiles = work.tiles(); tiles > 0; --tiles) {
+    for (int tiles = work.keys.count(); tiles > 0; --tiles) {
       const int slot = key_at.slot;
       at.row -= kKeyRows;
       FLASHBACK_MARK("K, V");
       wait(sm.k_empty[slot], key_at.empty());
-      load_tile(sm.k[slot], p.k, at, sm.k_full[slot]);
+      shared::load_tile(sm.k[slot], p.k, at, sm.k_full[slot]);
       wait(sm.v_empty[slot], key_at.empty());
-      load_tile(sm.v[slot], p.v, at, sm.v_full[slot]);
+      shared::load_tile(sm.v[slot], p.v, at, sm.v_full[slot]);
       key_at.advance();
     }
     // Only now, so that tickets begin in their order; the tiles in flight cover the way to the counter.
@@ -109,7 +101,7 @@ struct Seen {
 
   __device__ static Seen of(const Work& work, int key) {
     const ComputeThread thread;
-    const int row = work.query_row + thread.row(), first = key + thread.lane % 4 * 2;
+    const int row = work.row + thread.row(), first = key + thread.lane % 4 * 2;
     const int end = row + work.band.end;
     return {row + work.band.begin - first,
             {min(end, work.sight.k.count) - first, min(end + 8, work.sight.k.count) - first}};
@@ -212,75 +204,56 @@ __device__ void negate_queries(SharedMemory<config>& sm, int slot, const Compute
   __syncwarp();
 }
 
-// What the rows' sums and the sink make of O and lse: o *= scale, and the natural logarithm.
-struct RowEnd {
-  float scale[2], lse[2];
+// The ends of the thread's two rows, whose sums so far are of its own keys only.
+struct RowEnds {
+  common::RowEnd of_row[2];
 
-  __device__ RowEnd(const Parameters& p, const Work& work, Softmax& softmax) {
-    constexpr float kLn2 = 0.6931471805599453f;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float sum = softmax.sum[half];
-      sum += __shfl_xor_sync(0xffffffff, sum, 1);
-      sum += __shfl_xor_sync(0xffffffff, sum, 2);
-      float largest = softmax.largest[half] * p.scale_log2, factor = 1;
-      if (p.sink) {
-        const float sink = p.sink[work.head] * common::kLog2e, above = fmaxf(largest, sink);
-        factor = ptx::exp2(largest - above);
-        sum = fmaf(sum, factor, ptx::exp2(sink - above));
-        largest = above;
-      }
-      scale[half] = factor / sum;
-      lse[half] = (largest + log2f(sum)) * kLn2;
-    }
+  __device__ RowEnds(const Parameters& p, int head, const Softmax& softmax)
+      : of_row{end_of(p, head, softmax, 0), end_of(p, head, softmax, 1)} {}
+
+ private:
+  __device__ static common::RowEnd end_of(const Parameters& p, int head, const Softmax& softmax, int half) {
+    float sum = softmax.sum[half];
+    sum += __shfl_xor_sync(0xffffffff, sum, 1);
+    sum += __shfl_xor_sync(0xffffffff, sum, 2);
+    return {p, head, sum, softmax.largest[half] * p.scale_log2};
   }
 };
 
 // O and lse to global memory. O goes through the warp's own rows of Q, so that whole rows leave.
 template <Config config>
 __device__ void store_rows(const Parameters& p, SharedMemory<config>& sm, int slot, const Work& work,
-                           const float (&o)[config.head_dim / 2], const RowEnd& end) {
+                           const float (&o)[config.head_dim / 2], const RowEnds& ends) {
   const ComputeThread thread;
-  const int rows = work.sight.q.count - work.query_row;  // from the tile's first one on
+  const int rows = work.sight.q.count - work.row;  // from the tile's first one on
   if (p.lse.data && thread.lane % 4 == 0) {
     float* const lse = p.lse.data + work.batch * p.lse.batch_stride + work.head * p.lse.head_stride +
-                       work.sight.q.first + work.query_row;
+                       work.sight.q.first + work.row;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = thread.row() + 8 * half;
-      if (row < rows) lse[row] = end.lse[half];
+      if (row < rows) lse[row] = ends.of_row[half].lse;
     }
   }
 #pragma unroll
   for (int slab = 0; slab < config.slabs(); ++slab) {
-    const std::uint32_t tile = ptx::shared_address(&sm.q[slot][slab]);
-    const std::uint32_t to = tile + SharedMemory<config>::QueryTile::chunk(
-                                        thread.first_row() + thread.lane % 16, thread.lane / 16);
+    const std::uint32_t staging = ptx::shared_address(&sm.q[slot][slab]);
+    const std::uint32_t to = staging + SharedMemory<config>::QueryTile::chunk(
+                                           thread.first_row() + thread.lane % 16, thread.lane / 16);
 #pragma unroll
     for (int step = 0; step < 4; ++step) {
       const float* const x = &o[32 * slab + 8 * step];
       std::uint32_t words[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const float scale = end.scale[i % 2];
+        const float scale = ends.of_row[i % 2].scale;
         words[i] = shared::narrow<config.dtype>(scale * x[2 * i], scale * x[2 * i + 1]);
       }
       ptx::store_matrix(to ^ (32 * step), words);
     }
     __syncwarp();
-    // Eight lanes a row, four rows at a time.
-    const int chunk = thread.lane % 8, d = slab * tile::kRowElements + 8 * chunk;
-#pragma unroll
-    for (int i = 0; i < 16; i += 4) {
-      const int row = thread.first_row() + i + thread.lane / 8;
-      float4 x;  // eight channels
-      ptx::load_shared(x, tile + SharedMemory<config>::QueryTile::chunk(row, chunk));
-      if (row >= rows || d >= p.head_dim) continue;
-      std::uint16_t* const out = static_cast<std::uint16_t*>(p.out.data) + work.batch * p.out.batch_stride +
-                                 std::int64_t{work.sight.q.first + work.query_row + row} * p.out.row_stride +
-                                 work.head * p.out.head_stride + d;
-      *reinterpret_cast<float4*>(out) = x;
-    }
+    common::store_whole_rows<16>(p, work, staging + thread.first_row() * tile::kRowBytes, thread.first_row(),
+                                 rows, slab, thread.lane);
   }
   ptx::fence_async_shared();
 }
@@ -320,7 +293,7 @@ __device__ void compute(const Parameters& p, SharedMemory<config>& sm) {
     };
 
     wait(sm.q_full[q_at.slot], q_at.full());
-    pass_over(work.end - tiles.end);
+    pass_over(work.keys.end - tiles.end);
     if (tiles.begin == tiles.end) {
       release(sm.q_empty[q_at.slot]);
       q_at.advance();
@@ -381,24 +354,24 @@ __device__ void compute(const Parameters& p, SharedMemory<config>& sm) {
     };
     if constexpr (config.mask == Mask::kDense) visit_down_to(std::false_type(), 0);
     if constexpr (config.mask == Mask::kCausal) {
-      visit_down_to(std::true_type(), work.edge);
+      visit_down_to(std::true_type(), work.keys.edge);
       visit_down_to(std::false_type(), 0);
     }
     if constexpr (config.mask == Mask::kWindow) {
-      visit_down_to(std::true_type(), max(work.edge, tiles.begin));
-      visit_down_to(std::false_type(), max(work.whole, tiles.begin));
+      visit_down_to(std::true_type(), max(work.keys.edge, tiles.begin));
+      visit_down_to(std::false_type(), max(work.keys.whole, tiles.begin));
       visit_down_to(std::true_type(), tiles.begin);
     }
 
     FLASHBACK_MARK("O");
     multiply_last_values(o, weights);
-    const RowEnd end(p, work, softmax);
+    const RowEnds ends(p, work.head, softmax);
     ptx::wgmma_wait<0>();
     ptx::pin(o);
     release(sm.v_empty[key_at.before().slot]);
-    if constexpr (config.mask == Mask::kWindow) pass_over(tiles.begin - work.begin);
+    if constexpr (config.mask == Mask::kWindow) pass_over(tiles.begin - work.keys.begin);
     FLASHBACK_MARK("store O");
-    store_rows<config>(p, sm, q_at.slot, work, o, end);
+    store_rows<config>(p, sm, q_at.slot, work, o, ends);
     release(sm.q_empty[q_at.slot]);
     q_at.advance();
   }
@@ -423,9 +396,8 @@ __device__ void initialise_barriers(SharedMemory<config>& sm) {
 
 template <Config config>
 __device__ void forward(const Parameters& p) {
-  extern __shared__ __align__(1024) std::uint8_t dynamic_shared[];
-  SharedMemory<config>& sm = *reinterpret_cast<SharedMemory<config>*>(dynamic_shared);
-  const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
+  auto& sm = shared::dynamic_shared_memory<SharedMemory<config>>();
+  const int warp = shared::this_warp();
   if (threadIdx.x == 0) initialise_barriers<config>(sm);
   __syncthreads();
 
