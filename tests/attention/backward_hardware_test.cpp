@@ -1,7 +1,6 @@
 // The Hopper kernel on a Hopper GPU and on the emulator: gradients that are right, and dk and dv the same
 // bits. (dq is summed in global memory, in an order that the GPU chooses.) Skipped where there is no such
 // GPU.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/attention/backward_run.h"
@@ -9,18 +8,11 @@
 namespace flashback::test {
 namespace {
 
-flashback_device* emulator() {
-  flashback_device* opened = nullptr;
-  flashback_message message;
-  check(flashback_device_emulator("sm90", 0, &opened, &message), message);
-  return opened;
-}
-
 TEST(BackwardOnHopper, GivesTheEmulatorsBits) {
   flashback_device* gpu = nullptr;
   flashback_message message;
   if (flashback_device_cuda(0, &gpu, &message) != FLASHBACK_OK) GTEST_SKIP() << message.text;
-  flashback_device* emulated = emulator();
+  flashback_device* emulated = open_emulator(Arch::kSm90);
   const Case cases[] = {
       {.shape = {.heads = 2, .seqlen_q = 512, .seqlen_k = 512}, .mask = Mask::kDense},
       {.shape = {.heads = 2, .seqlen_q = 512, .seqlen_k = 512}, .mask = Mask::kCausal},
@@ -33,9 +25,7 @@ TEST(BackwardOnHopper, GivesTheEmulatorsBits) {
       {.shape = {.seqlen_q = 256, .seqlen_k = 256}, .mask = Mask::kCausal, .data = Data::kHeavy},
       {.shape = {.seqlen_q = 256, .seqlen_k = 256}, .mask = Mask::kDense, .data = Data::kLow}};
   for (const Case& c : cases) {
-    SCOPED_TRACE(fmt::format("batch {}, heads {}, kv_heads {}, seqlen_q {}, seqlen_k {}, {}, {}",
-                             c.shape.batch, c.shape.heads, c.shape.kv_heads, c.shape.seqlen_q,
-                             c.shape.seqlen_k, name(c.mask), name(c.data)));
+    SCOPED_TRACE(describe(c));
     const Question16 question = question_of(c, 0);
     const Gradients on_gpu = run_backward(gpu, c, question);
     expect_right(c, question, on_gpu);

@@ -16,22 +16,13 @@ constexpr std::array<std::int64_t, 13> kLengths = {1, 2, 63, 64, 65, 127, 128, 1
 constexpr Mask kMasks[] = {Mask::kDense, Mask::kCausal};
 constexpr Data kData[] = {Data::kNormal, Data::kLow, Data::kHigh, Data::kEqual, Data::kZero, Data::kHeavy};
 
-flashback_device* emulator(int threads = 0) {
-  flashback_device* opened = nullptr;
-  flashback_message message;
-  check(flashback_device_emulator("sm90", threads, &opened, &message), message);
-  return opened;
-}
-
 class BackwardSm90 : public testing::Test {
  protected:
-  BackwardSm90() : device_(emulator()) {}
+  BackwardSm90() : device_(open_emulator(Arch::kSm90)) {}
   ~BackwardSm90() override { flashback_device_close(device_); }
 
   void solve(const Case& c, std::uint64_t seed) {
-    SCOPED_TRACE(fmt::format("batch {}, heads {}, kv_heads {}, seqlen_q {}, seqlen_k {}, {}, {}",
-                             c.shape.batch, c.shape.heads, c.shape.kv_heads, c.shape.seqlen_q,
-                             c.shape.seqlen_k, name(c.mask), name(c.data)));
+    SCOPED_TRACE(describe(c));
     const Question16 question = question_of(c, seed);
     expect_right(c, question, run_backward(device_, c, question));
   }
@@ -112,7 +103,7 @@ TEST_F(BackwardSm90, BytesDependOnNothingElse) {
   const Question16 question = question_of(c, 15);
   const Gradients first = run_backward(device_, c, question);
   for (int threads : {1, 3}) {
-    flashback_device* const other = emulator(threads);
+    flashback_device* const other = open_emulator(Arch::kSm90, threads);
     const Gradients got = run_backward(other, c, question);
     EXPECT_EQ(got.dq, first.dq) << threads;
     EXPECT_EQ(got.dk, first.dk) << threads;

@@ -29,19 +29,12 @@ std::string title(const Variant& variant) {
 }
 
 flashback_device* emulator() {
-  static flashback_device* const device = [] {
-    flashback_device* opened = nullptr;
-    flashback_message message;
-    check(flashback_device_emulator("sm100", 0, &opened, &message), message);
-    return opened;
-  }();
+  static flashback_device* const device = open_emulator(Arch::kSm100);
   return device;
 }
 
 void solve(const Case& c, std::uint64_t seed) {
-  SCOPED_TRACE(fmt::format("batch {}, heads {}, seqlen_q {}, seqlen_k {}, {}, {}, {}, {}", c.shape.batch,
-                           c.shape.heads, c.shape.seqlen_q, c.shape.seqlen_k, name(c.mask),
-                           name(c.tensor_memory), name(c.signal), name(c.data)));
+  SCOPED_TRACE(describe(c));
   const Question16 question = question_of(c, seed);
   expect_right(c, question, run_backward(emulator(), c, question));
 }

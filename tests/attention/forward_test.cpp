@@ -15,23 +15,13 @@ namespace {
 constexpr std::array<std::int64_t, 12> kLengths = {1, 2, 63, 65, 127, 128, 129, 191, 193, 256, 257, 500};
 constexpr Data kData[] = {Data::kNormal, Data::kLow, Data::kHigh, Data::kEqual, Data::kZero, Data::kHeavy};
 
-flashback_device* emulator(Arch arch, int threads = 0) {
-  flashback_device* opened = nullptr;
-  flashback_message message;
-  check(flashback_device_emulator(std::string(name(arch)).c_str(), threads, &opened, &message), message);
-  return opened;
-}
-
 class Forward : public testing::TestWithParam<Arch> {
  protected:
-  Forward() : device_(emulator(GetParam())) {}
+  Forward() : device_(open_emulator(GetParam())) {}
   ~Forward() override { flashback_device_close(device_); }
 
   void solve(const Case& c, std::uint64_t seed) {
-    SCOPED_TRACE(
-        fmt::format("batch {}, heads {}, kv_heads {}, seqlen_q {}, seqlen_k {}, head_dim {}, {}, {}, {}",
-                    c.shape.batch, c.shape.heads, c.shape.kv_heads, c.shape.seqlen_q, c.shape.seqlen_k,
-                    c.shape.head_dim, name(c.mask), name(c.data), name(c.dtype)));
+    SCOPED_TRACE(describe(c));
     const Question16 question = question_of(c, seed);
     expect_right(c, question, run_forward(device_, c, question));
   }
@@ -190,7 +180,7 @@ TEST_P(Forward, BytesDependOnNothingElse) {
   const Question16 question = question_of(c, 15);
   const Outputs first = run_forward(device_, c, question);
   for (int threads : {1, 3}) {
-    flashback_device* const other = emulator(GetParam(), threads);
+    flashback_device* const other = open_emulator(GetParam(), threads);
     const Outputs got = run_forward(other, c, question);
     EXPECT_EQ(got.out, first.out) << threads;
     flashback_device_close(other);
