@@ -50,7 +50,7 @@ std::string heads_word(const Cell& cell) {
   return cell.shape.kv_heads == cell.shape.heads ? "mha" : cell.shape.kv_heads == 1 ? "mqa" : "gqa";
 }
 
-Cell cell_of(const std::array<std::string, 7>& words) {
+Cell cell_of(const std::array<std::string, 7>& words, Direction direction) {
   const auto& [head_dim, layout, dtype, order, heads, mask, length] = words;
   const std::int64_t channels = head_dim == "d128" ? 128 : 64, query_heads = kQueryChannels / channels,
                      rows = std::stoll(length) * (length.ends_with('k') ? 1024 : 1);
@@ -59,6 +59,7 @@ Cell cell_of(const std::array<std::string, 7>& words) {
   cell.shape = {
       kTokens / rows, query_heads, heads == "mha" ? query_heads : heads == "mqa" ? 1 : query_heads / kGroup,
       rows,           rows,        channels};
+  cell.direction = direction;
   cell.dtype = dtype == "fp16" ? Dtype::kF16 : Dtype::kBf16;
   cell.deterministic = order == "deterministic";
   cell.packed = layout == "packed";
@@ -114,10 +115,11 @@ double flop(const Cell& cell) {
     seen = 0;
     for (std::int64_t row = 0; row < s.seqlen_q; ++row) seen += double(visible_keys(cell, row));
   }
-  return 10.0 * double(s.batch * s.heads) * seen * double(s.head_dim);
+  const int products = cell.direction == Direction::kForward ? 2 : 5;
+  return 2.0 * products * double(s.batch * s.heads) * seen * double(s.head_dim);
 }
 
-std::vector<Cell> chosen_cells(const std::string& words) {
+std::vector<Cell> chosen_cells(const std::string& words, Direction direction) {
   std::vector<std::vector<std::string>> chosen(kinds().size());
   for (const std::string& part : split(words)) {
     const std::string word = spelled(part);
@@ -127,6 +129,12 @@ std::vector<Cell> chosen_cells(const std::string& words) {
       if (std::find(of_kind.begin(), of_kind.end(), word) == of_kind.end()) continue;
       known = true;
       chosen[i].push_back(word);
+    }
+    if (direction == Direction::kForward && word == "deterministic") {
+      program::refuse(
+          "--cells has the word \"deterministic\"; the suite forward has no such order, for its bits never "
+          "vary, and "
+          "\"default\" is accepted");
     }
     if (known) continue;
     std::vector<std::string> accepted;
@@ -150,7 +158,7 @@ std::vector<Cell> chosen_cells(const std::string& words) {
     choices = std::move(longer);
   }
   std::vector<Cell> cells;
-  for (const auto& choice : choices) cells.push_back(cell_of(choice));
+  for (const auto& choice : choices) cells.push_back(cell_of(choice, direction));
   return cells;
 }
 

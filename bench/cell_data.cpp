@@ -40,6 +40,25 @@ std::vector<float> expected_lse(const Cell& cell) {
   return lse;
 }
 
+// Of the blocks of a tensor: the squares of what it differs by, and of what it is compared with.
+class Sums {
+ public:
+  void add_block(double difference, double size) {
+    difference_ += difference;
+    size_ += size;
+    const double of_block = relative(difference, size);
+    // What is not a number is the largest, and stays it.
+    if (!(of_block <= worst_) && !std::isnan(worst_)) worst_ = of_block;
+  }
+  Distance distance() const { return {relative(difference_, size_), worst_}; }
+
+ private:
+  static double relative(double difference, double size) {
+    return difference == 0 ? 0 : std::sqrt(difference / size);
+  }
+  double difference_ = 0, size_ = 0, worst_ = 0;
+};
+
 std::vector<std::int32_t> boundaries(const Shape& s) {
   std::vector<std::int32_t> cu_seqlens;
   for (std::int64_t sequence = 0; sequence <= s.batch; ++sequence)
@@ -54,14 +73,17 @@ CellData::CellData(Workbench& workbench, Stream stream, const Cell& cell)
   const Shape& s = cell.shape;
   const std::int64_t of_q = s.batch * s.seqlen_q * s.heads * s.head_dim,
                      of_k = s.batch * s.seqlen_k * s.kv_heads * s.head_dim;
+  const bool forward = cell.direction == Direction::kForward;
   Tensors tensors = packed_tensors(s);
   tensors.q.data = filled(of_q, 1);
   tensors.k.data = filled(of_k, 1);
   tensors.v.data = filled(of_k, 1);
-  tensors.out.data = filled(of_q, kOutDeviation);
-  tensors.dout.data = filled(of_q, 1);
-  const std::vector<float> lse = expected_lse(cell);
-  tensors.lse.data = uploaded(std::as_bytes(std::span(lse)));
+  if (!forward) {
+    tensors.out.data = filled(of_q, kOutDeviation);
+    tensors.dout.data = filled(of_q, 1);
+    const std::vector<float> lse = expected_lse(cell);
+    tensors.lse.data = uploaded(std::as_bytes(std::span(lse)));
+  }
   Address cu_seqlens = 0;
   if (cell.packed) {
     tensors.lse.batch_stride = s.seqlen_q;
@@ -70,9 +92,14 @@ CellData::CellData(Workbench& workbench, Stream stream, const Cell& cell)
     cu_seqlens = uploaded(std::as_bytes(std::span(begins)));
   }
   for (Pass& pass : passes_) {
-    tensors.dq.data = allocate(std::size_t(of_q) * 2);
-    tensors.dk.data = allocate(std::size_t(of_k) * 2);
-    tensors.dv.data = allocate(std::size_t(of_k) * 2);
+    if (forward) {
+      tensors.out.data = allocate(std::size_t(of_q) * 2);
+      tensors.lse.data = allocate(std::size_t(rows()) * sizeof(float));
+    } else {
+      tensors.dq.data = allocate(std::size_t(of_q) * 2);
+      tensors.dk.data = allocate(std::size_t(of_k) * 2);
+      tensors.dv.data = allocate(std::size_t(of_k) * 2);
+    }
     pass = {cell, tensors, cu_seqlens, stream_};
   }
   const std::int64_t blocks = (std::max(s.seqlen_q, s.seqlen_k) + kBlockRows - 1) / kBlockRows;
@@ -119,47 +146,61 @@ void CellData::launch(const char* entry, Dim3 grid, std::span<const std::byte> p
 }
 
 void CellData::poison(int set) {
-  const Tensors& t = pass(set).tensors;
-  const std::size_t of_q = std::size_t(cell_.shape.batch * cell_.shape.seqlen_q * cell_.shape.heads *
-                                       cell_.shape.head_dim),
-                    of_k = std::size_t(cell_.shape.batch * cell_.shape.seqlen_k * cell_.shape.kv_heads *
-                                       cell_.shape.head_dim);
-  require(workbench_.fill(t.dq.data, kPoison, of_q / 2, stream_));
-  require(workbench_.fill(t.dk.data, kPoison, of_k / 2, stream_));
-  require(workbench_.fill(t.dv.data, kPoison, of_k / 2, stream_));
+  for (const Output& output : outputs(pass(set))) {
+    const std::int64_t elements = cell_.shape.batch * output.rows * output.heads * cell_.shape.head_dim;
+    require(workbench_.fill(output.tensor.data, kPoison, std::size_t(elements) / 2, stream_));
+  }
+  if (cell_.direction == Direction::kForward)
+    require(workbench_.fill(pass(set).tensors.lse.data, kPoison, std::size_t(rows()), stream_));
 }
 
-Distance CellData::distance(const Tensor& a, const Tensor& b, std::int64_t rows, std::int64_t heads) {
-  const CompareParameters parameters{view(a), view(b), std::bit_cast<float*>(sums_), std::int32_t(rows),
-                                     std::int32_t(cell_.shape.head_dim)};
-  const Dim3 grid{std::uint32_t((rows + kBlockRows - 1) / kBlockRows), std::uint32_t(heads),
+Distance CellData::distance(const Output& a, const Output& b) {
+  const CompareParameters parameters{view(a.tensor), view(b.tensor), std::bit_cast<float*>(sums_),
+                                     std::int32_t(a.rows), std::int32_t(cell_.shape.head_dim)};
+  const Dim3 grid{std::uint32_t((a.rows + kBlockRows - 1) / kBlockRows), std::uint32_t(a.heads),
                   std::uint32_t(cell_.shape.batch)};
   launch(cell_.dtype == Dtype::kBf16 ? "bench_compare_bf16" : "bench_compare_fp16", grid,
          bytes_of(parameters));
   std::vector<float> sums(std::size_t{grid.x} * grid.y * grid.z * 2);
   require(workbench_.download(std::as_writable_bytes(std::span(sums)), sums_, stream_));
   require(workbench_.wait(stream_));
-  const auto relative = [](double difference, double size) {
-    return difference == 0 ? 0 : std::sqrt(difference / size);
-  };
-  Distance distance;
-  double difference = 0, size = 0;
-  for (std::size_t i = 0; i < sums.size(); i += 2) {
-    difference += sums[i];
-    size += sums[i + 1];
-    const double of_block = relative(sums[i], sums[i + 1]);
-    // What is not a number is the largest, and stays it.
-    if (!(of_block <= distance.block) && !std::isnan(distance.block)) distance.block = of_block;
+  Sums all;
+  for (std::size_t i = 0; i < sums.size(); i += 2) all.add_block(sums[i], sums[i + 1]);
+  return all.distance();
+}
+
+std::vector<float> CellData::lse(int set) {
+  std::vector<float> lse(static_cast<std::size_t>(rows()));
+  require(workbench_.download(std::as_writable_bytes(std::span(lse)), pass(set).tensors.lse.data, stream_));
+  require(workbench_.wait(stream_));
+  return lse;
+}
+
+// By the same blocks, on the processor: lse is small. Padded or packed, rows of a head's sequence are
+// together.
+Distance CellData::lse_distance(int set) {
+  const std::vector<float> a = lse(set), b = lse(0);
+  Sums all;
+  for (std::int64_t first = 0; first < rows(); first += cell_.shape.seqlen_q) {
+    for (std::int64_t row = 0; row < cell_.shape.seqlen_q; row += kBlockRows) {
+      double difference = 0, size = 0;
+      for (std::int64_t i = row; i < std::min(row + kBlockRows, cell_.shape.seqlen_q); ++i) {
+        const double x = a[std::size_t(first + i)], y = b[std::size_t(first + i)];
+        difference += (x - y) * (x - y);
+        size += y * y;
+      }
+      all.add_block(difference, size);
+    }
   }
-  distance.tensor = relative(difference, size);
-  return distance;
+  return all.distance();
 }
 
 Distances CellData::distances(int set) {
-  const Tensors &a = pass(set).tensors, &b = pass(0).tensors;
-  return {distance(a.dq, b.dq, cell_.shape.seqlen_q, cell_.shape.heads),
-          distance(a.dk, b.dk, cell_.shape.seqlen_k, cell_.shape.kv_heads),
-          distance(a.dv, b.dv, cell_.shape.seqlen_k, cell_.shape.kv_heads)};
+  Distances distances;
+  const std::vector<Output> a = outputs(pass(set)), b = outputs(pass(0));
+  for (std::size_t i = 0; i < a.size(); ++i) distances.add(a[i].name, distance(a[i], b[i]));
+  if (cell_.direction == Direction::kForward) distances.add("lse", lse_distance(set));
+  return distances;
 }
 
 }  // namespace flashback::bench

@@ -10,7 +10,7 @@
 
 namespace flashback::bench {
 
-// One backward pass whose tensors are in place.
+// One pass, of the cell's direction, whose tensors are in place.
 struct Pass {
   Cell cell;
   Tensors tensors;
@@ -31,8 +31,8 @@ class Contender {
 // This library, by its public interface. The workspace is allocated and filled with NaN by begin().
 std::unique_ptr<Contender> make_ours(flashback_device* device);
 
-// A shared library with the function of bench/peer.h, called by its name without directory and ending.
-// `ordinal` is that of the CUDA device. Throws a Failure when it cannot be opened.
-std::unique_ptr<Contender> open_peer(const std::string& file, int ordinal);
+// A shared library with the function of bench/peer.h for passes of a direction, called by its name without
+// directory and ending. `ordinal` is that of the CUDA device. Throws a Failure when it cannot be opened.
+std::unique_ptr<Contender> open_peer(const std::string& file, int ordinal, Direction direction);
 
 }  // namespace flashback::bench

@@ -13,11 +13,13 @@ flashback_tensor argument(const Tensor& tensor) {
   return {std::bit_cast<void*>(tensor.data), tensor.batch_stride, tensor.row_stride, tensor.head_stride};
 }
 
-flashback_backward_arguments arguments_of(const Pass& pass) {
+// What both passes are told.
+template <class Arguments>
+Arguments common_arguments(const Pass& pass) {
   const Shape& s = pass.cell.shape;
   const Mask& mask = pass.cell.mask;
   const Tensors& t = pass.tensors;
-  flashback_backward_arguments a{};
+  Arguments a{};
   a.size = sizeof a;
   a.dtype = pass.cell.dtype == Dtype::kBf16 ? FLASHBACK_BF16 : FLASHBACK_F16;
   a.batch = s.batch;
@@ -29,17 +31,23 @@ flashback_backward_arguments arguments_of(const Pass& pass) {
   a.causal = mask == Mask::kCausal;
   if (kind_of(mask) == MaskKind::kWindow) a.window = {1, mask.left, mask.right};
   a.cu_seqlens_q = a.cu_seqlens_k = std::bit_cast<const std::int32_t*>(pass.cu_seqlens);
-  a.deterministic = pass.cell.deterministic;
   a.q = argument(t.q);
   a.k = argument(t.k);
   a.v = argument(t.v);
   a.out = argument(t.out);
-  a.dout = argument(t.dout);
   a.lse = {std::bit_cast<float*>(t.lse.data), t.lse.batch_stride, t.lse.head_stride};
+  a.stream = pass.stream;
+  return a;
+}
+
+flashback_backward_arguments backward_arguments(const Pass& pass) {
+  const Tensors& t = pass.tensors;
+  auto a = common_arguments<flashback_backward_arguments>(pass);
+  a.deterministic = pass.cell.deterministic;
+  a.dout = argument(t.dout);
   a.dq = argument(t.dq);
   a.dk = argument(t.dk);
   a.dv = argument(t.dv);
-  a.stream = pass.stream;
   return a;
 }
 
@@ -52,23 +60,37 @@ class Ours final : public Contender {
 
   void begin(const Pass& pass) override {
     release();
-    arguments_ = arguments_of(pass);
-    std::size_t bytes = 0;
-    demand(flashback_backward_workspace(device_, &arguments_, &bytes, &message_));
-    bytes = (bytes + 3) / 4 * 4;
-    program::require(workbench_.allocate(bytes, &workspace_));
-    program::require(workbench_.fill(workspace_, kPoison, bytes / 4, pass.stream));
-    arguments_.workspace = std::bit_cast<void*>(workspace_);
-    arguments_.workspace_bytes = bytes;
+    forward_ = pass.cell.direction == Direction::kForward;
+    if (forward_) {
+      forward_arguments_ = common_arguments<flashback_forward_arguments>(pass);
+      take_workspace(pass.stream, flashback_forward_workspace, forward_arguments_);
+    } else {
+      backward_arguments_ = backward_arguments(pass);
+      take_workspace(pass.stream, flashback_backward_workspace, backward_arguments_);
+    }
   }
 
-  void enqueue() override { demand(flashback_backward(device_, &arguments_, &message_)); }
+  void enqueue() override {
+    demand(forward_ ? flashback_forward(device_, &forward_arguments_, &message_)
+                    : flashback_backward(device_, &backward_arguments_, &message_));
+  }
 
  private:
   void demand(flashback_status status) const {
     if (status == FLASHBACK_OK) return;
     const bool usage = status == FLASHBACK_INVALID || status == FLASHBACK_UNSUPPORTED;
     throw program::Failure(usage ? program::kUsage : program::kInternal, message_.text);
+  }
+
+  template <class Function, class Arguments>
+  void take_workspace(Stream stream, Function workspace_bytes, Arguments& arguments) {
+    std::size_t bytes = 0;
+    demand(workspace_bytes(device_, &arguments, &bytes, &message_));
+    bytes = (bytes + 3) / 4 * 4;
+    program::require(workbench_.allocate(bytes, &workspace_));
+    program::require(workbench_.fill(workspace_, kPoison, bytes / 4, stream));
+    arguments.workspace = std::bit_cast<void*>(workspace_);
+    arguments.workspace_bytes = bytes;
   }
 
   void release() {
@@ -79,7 +101,9 @@ class Ours final : public Contender {
   const std::string name_ = "flashback";
   flashback_device* const device_;
   Workbench& workbench_;
-  flashback_backward_arguments arguments_{};
+  bool forward_ = false;
+  flashback_forward_arguments forward_arguments_{};
+  flashback_backward_arguments backward_arguments_{};
   flashback_message message_{};
   Address workspace_ = 0;
 };

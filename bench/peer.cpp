@@ -21,16 +21,15 @@ flashback_peer_tensor argument(const Tensor& tensor) {
 class Peer final : public Contender {
  public:
   // Never closed: what it allocated, and its runtime, live as long as the process.
-  Peer(const std::string& file, int ordinal)
+  Peer(const std::string& file, int ordinal, Direction direction)
       : name_(std::filesystem::path(file).stem().string()), ordinal_(ordinal) {
     // A path, so that the loader does not look for a name in its own directories.
     void* library = dlopen(std::filesystem::absolute(file).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) refuse(fmt::format("--peer {} cannot be opened: {}", file, dlerror()));
-    backward_ = reinterpret_cast<decltype(backward_)>(dlsym(library, "flashback_peer_backward"));
-    if (!backward_) {
-      refuse(fmt::format("--peer {} has no function flashback_peer_backward, which bench/peer.h describes",
-                         file));
-    }
+    const std::string function = fmt::format("flashback_peer_{}", flashback::name(direction));
+    run_ = reinterpret_cast<decltype(run_)>(dlsym(library, function.c_str()));
+    if (!run_)
+      refuse(fmt::format("--peer {} has no function {}, which bench/peer.h describes", file, function));
   }
 
   const std::string& name() const override { return name_; }
@@ -66,21 +65,21 @@ class Peer final : public Contender {
   }
 
   void enqueue() override {
-    if (const char* sentence = backward_(&arguments_))
+    if (const char* sentence = run_(&arguments_))
       throw program::Failure(program::kInternal, fmt::format("peer {}: {}", name_, sentence));
   }
 
  private:
   const std::string name_;
   const int ordinal_;
-  const char* (*backward_)(const flashback_peer_arguments*) = nullptr;
+  const char* (*run_)(const flashback_peer_arguments*) = nullptr;
   flashback_peer_arguments arguments_{};
 };
 
 }  // namespace
 
-std::unique_ptr<Contender> open_peer(const std::string& file, int ordinal) {
-  return std::make_unique<Peer>(file, ordinal);
+std::unique_ptr<Contender> open_peer(const std::string& file, int ordinal, Direction direction) {
+  return std::make_unique<Peer>(file, ordinal, direction);
 }
 
 }  // namespace flashback::bench

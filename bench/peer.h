@@ -1,6 +1,6 @@
-/* What `flashback bench --suite backward --peer FILE.so` and `bench/peers.py --peer FILE.so` need of another
- * implementation: a shared library that exports a function for each pass that it offers. Compiles as C99 and
- * C++.
+/* What `flashback bench --suite backward|forward --peer FILE.so` and `bench/peers.py --peer FILE.so` need of
+ * another implementation: a shared library that exports a function for each pass that it offers. Compiles as
+ * C99 and C++.
  */
 #ifndef FLASHBACK_BENCH_PEER_H
 #define FLASHBACK_BENCH_PEER_H

@@ -29,7 +29,7 @@ PROTOCOLS = [
      "timed_ms": 300, "turns": False},
 ]
 TOKENS, QUERY_CHANNELS, GROUP, WINDOW = 65536, 2048, 4, 1024
-MOST_TENSOR_DISTANCE = 5e-3  # as in bench/backward.h
+MOST_TENSOR_DISTANCE = 5e-3  # as in bench/pass_suite.h
 # Words of which a cell has one, and those that count where none is given: bench/cell.cpp.
 LENGTHS = {"128": 128, "256": 256, "512": 512, **{f"{2 ** i}k": 1024 * 2 ** i for i in range(6)}}
 KINDS = {"head dimension": (["d64", "d128"], ["d64"]), "layout": (["padded", "packed"], ["padded"]),

@@ -1,17 +1,14 @@
-// The gradients of one group of heads judged against double precision: what the processor can do of a cell
-// that it cannot do whole.
+// What a pass writes of one group of heads judged against double precision: what the processor can do of a
+// cell that it cannot do whole.
 #pragma once
 
 #include "attention/reference/reference.h"
 #include "attention/tolerance.h"
-#include "bench/contender.h"
+#include "bench/outputs.h"
 
 namespace flashback::bench {
 
-struct SliceVerdicts {
-  Verdict dq, dk, dv;
-  bool ok() const { return dq.ok && dk.ok && dv.ok; }
-};
+using SliceVerdicts = OfOutputs<Verdict>;
 
 // The last sequence's last key head and the query heads that share it.
 class Slice {
@@ -19,11 +16,11 @@ class Slice {
   // Whether the references of the slice take seconds, and not minutes.
   static bool fits(const Shape& shape);
 
-  // Computes the references from q, k, v and dout of the pass, and replaces out and lse of the slice by the
-  // exact ones. `threads` 0: one for each core.
+  // Computes the references from the inputs of the pass. Where out and lse are inputs they become the exact
+  // ones. `threads` 0: one for each core.
   Slice(Workbench& workbench, const Pass& pass, int threads);
 
-  // Of the gradients that the pass has written.
+  // Of what the pass has written.
   SliceVerdicts judge(const Pass& pass);
 
  private:
@@ -31,6 +28,8 @@ class Slice {
                                       std::int64_t taken);
   void write_out(const Pass& pass, const std::vector<float>& out);
   void write_lse(const Pass& pass);
+  Address lse_of(const Pass& pass, std::int64_t head) const;
+  Verdict judge_lse(const Pass& pass);
 
   Workbench& workbench_;
   const Stream stream_;
@@ -38,7 +37,8 @@ class Slice {
   const std::int64_t group_;
   reference::Answer<double> exact_;
   reference::Answer<float> sixteen_bit_;
-  double unit_ = 1;
+  double unit_ = 1;       // of what the outputs are linear in
+  double lse_limit_ = 0;  // of the forward pass
 };
 
 }  // namespace flashback::bench

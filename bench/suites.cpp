@@ -155,6 +155,8 @@ std::string_view name(Suite suite) {
       return "micro";
     case Suite::kBackward:
       return "backward";
+    case Suite::kForward:
+      return "forward";
     case Suite::kHost:
       return "host";
   }

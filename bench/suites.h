@@ -32,9 +32,18 @@ struct Row {
   }
 };
 
-enum class Suite { kEmulator, kAblation, kHeadline, kSweep, kSensitivity, kMicro, kBackward, kHost };
-std::string_view name(
-    Suite suite);  // emulator | ablation | headline | sweep | sensitivity | micro | backward | host
+enum class Suite {
+  kEmulator,
+  kAblation,
+  kHeadline,
+  kSweep,
+  kSensitivity,
+  kMicro,
+  kBackward,
+  kForward,
+  kHost
+};
+std::string_view name(Suite suite);  // emulator, ablation, ...
 
 struct SuiteResult {
   std::vector<Row> rows;

@@ -60,7 +60,7 @@ struct Options {
   std::string suite = "emulator", runs = "5", device = "emulator";
   std::optional<std::string> arch;
   bool json = false, nominal = false;
-  BackwardSuiteOptions backward;  // but for device and json
+  PassSuiteOptions passes;  // but for suite, device and json
 };
 
 ExitCode run_emulator(const Options& options) {
@@ -192,18 +192,21 @@ ExitCode run_micro(const Options& options) {
 }
 
 ExitCode run_bench(const Options& options) {
-  const Suite suite = parse_choice("--suite", options.suite,
-                                   {Suite::kEmulator, Suite::kAblation, Suite::kHeadline, Suite::kSweep,
-                                    Suite::kSensitivity, Suite::kMicro, Suite::kBackward, Suite::kHost});
+  const Suite suite =
+      parse_choice("--suite", options.suite,
+                   {Suite::kEmulator, Suite::kAblation, Suite::kHeadline, Suite::kSweep, Suite::kSensitivity,
+                    Suite::kMicro, Suite::kBackward, Suite::kForward, Suite::kHost});
   const bool on_gpu = options.device != "emulator";
   if (suite == Suite::kHost)
     return bench_host(on_gpu ? std::optional(options.device) : std::nullopt, options.json);
-  if (suite == Suite::kBackward || (on_gpu && (suite == Suite::kHeadline || suite == Suite::kSweep))) {
-    BackwardSuiteOptions backward = options.backward;
-    backward.suite = suite;
-    backward.json = options.json;
-    backward.device = options.device;
-    return bench_backward(backward);
+  const bool of_passes = suite == Suite::kBackward || suite == Suite::kForward,
+             published = suite == Suite::kHeadline || suite == Suite::kSweep;
+  if (of_passes || (on_gpu && published)) {
+    PassSuiteOptions passes = options.passes;
+    passes.suite = suite;
+    passes.json = options.json;
+    passes.device = options.device;
+    return bench_passes(passes);
   }
   if (suite == Suite::kMicro) return run_micro(options);
   if (suite == Suite::kEmulator) return run_emulator(options);
@@ -225,28 +228,33 @@ void add_bench(CLI::App& flashback, Action* chosen) {
       "peer\n"
       "  flashback bench --suite micro --device cuda:0         constants of the timing model, measured\n"
       "  flashback bench --suite backward --device cuda:0 --peer fa3.so --cells causal,gqa,1k,32k\n"
+      "  flashback bench --suite forward --device cuda:0 --peer fa3.so --cells 1k,4k,16k\n"
       "  flashback bench --suite host                          what a call costs the processor");
   const auto options = std::make_shared<Options>();
   bench
-      ->add_option("--suite", options->suite,
-                   "emulator, ablation, headline, sweep, sensitivity, micro, backward or host [emulator]")
+      ->add_option(
+          "--suite", options->suite,
+          "emulator, ablation, headline, sweep, sensitivity, micro, backward, forward or host [emulator]")
       ->type_name("WORD");
   bench
-      ->add_option("--device", options->device,
-                   "emulator, or cuda:N for suites headline, sweep, micro, backward and host [emulator]")
+      ->add_option(
+          "--device", options->device,
+          "emulator, or cuda:N for suites headline, sweep, micro, backward, forward and host [emulator]")
       ->type_name("WORD");
   bench->add_option("--arch", options->arch, "sm100 [sm100]")->type_name("WORD");
   bench->add_option("--runs", options->runs, "Timed runs of suite emulator, of which the median counts [5]")
       ->type_name("N");
   bench
-      ->add_option("--peer", options->backward.peers,
-                   "backward: another implementation (bench/peer.h); any number of them")
+      ->add_option("--peer", options->passes.peers,
+                   "backward, forward: another implementation (bench/peer.h); any number of them")
       ->type_name("FILE");
-  bench->add_option("--protocol", options->backward.protocol, "backward: short, sustained or both [both]")
+  bench
+      ->add_option("--protocol", options->passes.protocol,
+                   "backward, forward: short, sustained or both [both]")
       ->type_name("WORD");
   bench
-      ->add_option("--cells", options->backward.cells,
-                   "backward: of dense, causal, mha, gqa and lengths 1k to 32k [all]")
+      ->add_option("--cells", options->passes.cells,
+                   "backward, forward: of dense, causal, mha, gqa and lengths 1k to 32k [all]")
       ->type_name("LIST");
   bench->add_flag("--nominal", options->nominal, "Nominal constants only, no interval");
   bench->add_flag("--json", options->json, "Prints JSON");

@@ -12,14 +12,14 @@
 namespace flashback::program {
 
 // As typed.
-struct BackwardSuiteOptions {
-  bench::Suite suite = bench::Suite::kBackward;  // or kHeadline, kSweep: their cells on a GPU
+struct PassSuiteOptions {
+  bench::Suite suite = bench::Suite::kBackward;  // or kForward; or kHeadline, kSweep: their cells on a GPU
   std::optional<std::string> device;
   std::string protocol = "both", cells;
   std::vector<std::string> peers;
   bool json = false;
 };
-ExitCode bench_backward(const BackwardSuiteOptions& options);
+ExitCode bench_passes(const PassSuiteOptions& options);
 // Without a device on a driver that does nothing; with one on both.
 ExitCode bench_host(const std::optional<std::string>& device, bool json);
 

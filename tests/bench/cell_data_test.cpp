@@ -99,22 +99,52 @@ TEST_P(Data, DistancesAreThoseOfTheBlocks) {
   for (const Tensors* t : {&first, &second}) {
     for (const Tensor* gradient : {&t->dq, &t->dk, &t->dv}) write(*gradient, ones);
   }
-  EXPECT_EQ(data.distances(1).dq.tensor, 0);
-  EXPECT_EQ(data.distances(1).dq.block, 0);
+  EXPECT_EQ(data.distances(1).of("dq").tensor, 0);
+  EXPECT_EQ(data.distances(1).of("dq").block, 0);
   ones[(90 * 2 + 1) * 64 + 63] = 4;
   write(second.dv, ones);
   const Distances distances = data.distances(1);
-  EXPECT_EQ(distances.dq.block, 0);
-  EXPECT_NEAR(distances.dv.tensor, 3 / std::sqrt(double(kElements)), 1e-6);
-  EXPECT_NEAR(distances.dv.block, 3 / std::sqrt(double(kBlockElements)), 1e-6);
+  EXPECT_EQ(distances.of("dq").block, 0);
+  EXPECT_NEAR(distances.of("dv").tensor, 3 / std::sqrt(double(kElements)), 1e-6);
+  EXPECT_NEAR(distances.of("dv").block, 3 / std::sqrt(double(kBlockElements)), 1e-6);
 
   ones[(90 * 2 + 1) * 64 + 63] = NAN;
   write(second.dv, ones);
-  EXPECT_TRUE(std::isnan(data.distances(1).dv.tensor));
-  EXPECT_TRUE(std::isnan(data.distances(1).dv.block));
+  EXPECT_TRUE(std::isnan(data.distances(1).of("dv").tensor));
+  EXPECT_TRUE(std::isnan(data.distances(1).of("dv").block));
   data.poison(0);
-  EXPECT_TRUE(std::isnan(data.distances(0).dq.tensor));
-  EXPECT_TRUE(std::isnan(data.distances(0).dk.block));
+  EXPECT_TRUE(std::isnan(data.distances(0).of("dq").tensor));
+  EXPECT_TRUE(std::isnan(data.distances(0).of("dk").block));
+}
+
+// A forward pass has outputs and lse of its own in either set.
+TEST_P(Data, OfAForwardPassLseIsComparedToo) {
+  Cell cell = {Mask::kDense, {2, 2, 2, 100, 100, 64}};
+  cell.direction = Direction::kForward;
+  CellData data(*workbench_, nullptr, cell);
+  for (int set : {0, 1}) {
+    const Tensors& t = data.pass(set).tensors;
+    EXPECT_EQ(t.dout.data, 0u);
+    EXPECT_EQ(t.dq.data, 0u);
+    write(t.out, std::vector<float>(2 * 100 * 2 * 64, 1.0f));
+  }
+  EXPECT_NE(data.pass(0).tensors.out.data, data.pass(1).tensors.out.data);
+  const auto write_lse = [&](int set, const std::vector<float>& lse) {
+    program::require(
+        workbench_->upload(data.pass(set).tensors.lse.data, std::as_bytes(std::span(lse)), nullptr));
+    program::require(workbench_->wait(nullptr));
+  };
+  std::vector<float> lse(2 * 2 * 100, 2.0f);
+  write_lse(0, lse);
+  lse[3 * 100 + 99] = 5;  // in a block of 36 rows
+  write_lse(1, lse);
+  const Distances distances = data.distances(1);
+  EXPECT_EQ(distances.of("out").tensor, 0);
+  EXPECT_NEAR(distances.of("lse").tensor, 3 / (2 * std::sqrt(400.0)), 1e-6);
+  EXPECT_NEAR(distances.of("lse").block, 3 / (2 * std::sqrt(36.0)), 1e-6);
+  data.poison(1);
+  EXPECT_TRUE(std::isnan(data.distances(1).of("out").tensor));
+  EXPECT_TRUE(std::isnan(data.distances(1).of("lse").block));
 }
 
 INSTANTIATE_TEST_SUITE_P(Arch, Data, ::testing::Values(Arch::kSm90, Arch::kSm100),

@@ -31,6 +31,10 @@ TEST(Cells, CountHalfUnderACausalMaskAndWhatAWindowShows) {
   EXPECT_DOUBLE_EQ(flop({Mask::kCausal, shape}), dense / 2);
   // The first 1024 rows see 1 to 1024 keys, the others 1025.
   EXPECT_DOUBLE_EQ(flop({Mask{1024, 0}, shape}), 10.0 * 64 * 64 * (1024 * 1025 / 2 + 31744.0 * 1025));
+  // The forward pass has two products and not five.
+  Cell forward = {Mask::kDense, shape};
+  forward.direction = Direction::kForward;
+  EXPECT_DOUBLE_EQ(flop(forward), 0.4 * dense);
   // Rows that stand before the first key see none.
   EXPECT_DOUBLE_EQ(flop({Mask{1, 0}, {1, 1, 1, 4, 2, 64}}), 10.0 * 64 * 3);
 }
@@ -51,6 +55,8 @@ TEST(Cells, AreChosenByWords) {
   EXPECT_EQ(other[0].shape.heads, 16);
   EXPECT_EQ(other[0].shape.kv_heads, 1);
   EXPECT_EQ(other[0].shape.head_dim, 128);
+  EXPECT_EQ(chosen_cells("1k,4k,16k", Direction::kForward).at(11).direction, Direction::kForward);
+  EXPECT_THROW(chosen_cells("1k,deterministic", Direction::kForward), program::Failure);
   for (const char* words : {"3k", "causal,", ",", "fp8", "128k"})
     EXPECT_THROW(chosen_cells(words), program::Failure) << words;
 }

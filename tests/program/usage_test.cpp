@@ -82,7 +82,7 @@ TEST_F(Usage, ValuesAreChecked) {
       "the number in --device cuda:N is -1; it must be a whole number from 0 to 1023; nearest accepted: 0");
   expect_refused("bench --suite all",
                  "--suite is all; it must be one of emulator, ablation, headline, sweep, sensitivity, micro, "
-                 "backward, host");
+                 "backward, forward, host");
   expect_refused("bench --suite ablation --arch sm90",
                  "--suite is ablation and --arch is sm90, whose kernel has no variants: an ablation compares "
                  "variants; sm100 is accepted");
@@ -101,6 +101,9 @@ TEST_F(Usage, ValuesAreChecked) {
   expect_refused("bench --suite backward", "--device is emulator" + cuda);
   expect_refused("bench --suite backward --device cuda:0 --protocol long",
                  "--protocol is long; it must be one of short, sustained, both");
+  expect_refused("bench --suite forward --device cuda:0 --cells deterministic",
+                 "--cells has the word \"deterministic\"; the suite forward has no such order, for its bits "
+                 "never vary, and \"default\" is accepted");
   expect_refused("bench --suite backward --device cuda:0 --cells mha,3k",
                  "--cells has the word \"3k\"; each must be one of these: head dimension d64, d128; layout "
                  "padded, packed; "

@@ -1,5 +1,5 @@
 // A peer in double precision on host memory, which is the emulator's device memory. FORGETFUL: one that does
-// not write the last row of dk. REFUSING: one that does nothing but say so.
+// not write the last row of dk, or of out. REFUSING: one that does nothing but say so.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -34,9 +34,43 @@ std::int64_t begin_of(const flashback_peer_arguments& a, std::int64_t b) {
   return a.cu_seqlens ? a.cu_seqlens[b] : b * a.seqlen_q;
 }
 
-float lse_of(const flashback_peer_arguments& a, std::int64_t b, std::int64_t head, std::int64_t row) {
+float& lse_of(const flashback_peer_arguments& a, std::int64_t b, std::int64_t head, std::int64_t row) {
   return a.cu_seqlens ? a.lse[head * a.cu_seqlens[a.batch] + begin_of(a, b) + row]
                       : a.lse[(b * a.heads + head) * a.seqlen_q + row];
+}
+
+// The keys [first, end) that row i sees.
+struct Keys {
+  std::int64_t first, end;
+};
+Keys keys_seen(const flashback_peer_arguments& a, std::int64_t i) {
+  const std::int64_t stands = i + a.seqlen_k - a.seqlen_q;
+  return {a.window_left < 0 ? 0 : std::max<std::int64_t>(stands - a.window_left, 0),
+          a.window_right < 0 ? a.seqlen_k : std::min(stands + a.window_right + 1, a.seqlen_k)};
+}
+
+double score_of(const flashback_peer_arguments& a, const View& q, const View& k, std::int64_t b,
+                std::int64_t head, std::int64_t i, std::int64_t j) {
+  double score = 0;
+  for (std::int64_t d = 0; d < a.head_dim; ++d)
+    score += q.get(b, i, head, d) * k.get(b, j, head / (a.heads / a.kv_heads), d);
+  return a.scale * score;
+}
+
+void forward_row(const flashback_peer_arguments& a, std::int64_t b, std::int64_t head, std::int64_t i) {
+  const bool fp16 = a.fp16 != 0;
+  const View q{a.q, fp16}, k{a.k, fp16}, v{a.v, fp16}, out{a.out, fp16};
+  std::vector<double> sums(static_cast<std::size_t>(a.head_dim));
+  double sum = 0;
+  const Keys keys = keys_seen(a, i);
+  for (std::int64_t j = keys.first; j < keys.end; ++j) {
+    const double weight = std::exp(score_of(a, q, k, b, head, i, j));
+    sum += weight;
+    for (std::int64_t d = 0; d < a.head_dim; ++d)
+      sums[std::size_t(d)] += weight * v.get(b, j, head / (a.heads / a.kv_heads), d);
+  }
+  for (std::int64_t d = 0; d < a.head_dim; ++d) out.set(b, i, head, d, sums[std::size_t(d)] / sum);
+  lse_of(a, b, head, i) = float(std::log(sum));
 }
 
 void backward_head(const flashback_peer_arguments& a, std::int64_t b, std::int64_t kv_head) {
@@ -50,17 +84,11 @@ void backward_head(const flashback_peer_arguments& a, std::int64_t b, std::int64
       std::vector<double> dq_row(static_cast<std::size_t>(D));
       double delta = 0;
       for (std::int64_t d = 0; d < D; ++d) delta += out.get(b, i, h, d) * dout.get(b, i, h, d);
-      const std::int64_t stands = i + a.seqlen_k - a.seqlen_q;
-      const std::int64_t first = a.window_left < 0 ? 0 : std::max<std::int64_t>(stands - a.window_left, 0);
-      const std::int64_t last =
-          a.window_right < 0 ? a.seqlen_k - 1 : std::min(stands + a.window_right, a.seqlen_k - 1);
-      for (std::int64_t j = first; j <= last; ++j) {
-        double score = 0, dp = 0;
-        for (std::int64_t d = 0; d < D; ++d) {
-          score += q.get(b, i, h, d) * k.get(b, j, kv_head, d);
-          dp += dout.get(b, i, h, d) * v.get(b, j, kv_head, d);
-        }
-        const double p = std::exp(a.scale * score - lse_of(a, b, h, i));
+      const Keys keys = keys_seen(a, i);
+      for (std::int64_t j = keys.first; j < keys.end; ++j) {
+        double dp = 0;
+        for (std::int64_t d = 0; d < D; ++d) dp += dout.get(b, i, h, d) * v.get(b, j, kv_head, d);
+        const double p = std::exp(score_of(a, q, k, b, h, i, j) - lse_of(a, b, h, i));
         const double ds = a.scale * p * (dp - delta);
         for (std::int64_t d = 0; d < D; ++d) {
           dq_row[std::size_t(d)] += ds * k.get(b, j, kv_head, d);
@@ -84,13 +112,31 @@ void backward_head(const flashback_peer_arguments& a, std::int64_t b, std::int64
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) const char* flashback_peer_backward(
-    const flashback_peer_arguments* arguments) {
+#define PEER extern "C" __attribute__((visibility("default"))) const char*
+
+PEER flashback_peer_backward(const flashback_peer_arguments* arguments) {
 #ifdef REFUSING
   return arguments->batch > 0 ? "it does nothing on Sundays" : nullptr;
 #endif
   for (std::int64_t b = 0; b < arguments->batch; ++b) {
     for (std::int64_t head = 0; head < arguments->kv_heads; ++head) backward_head(*arguments, b, head);
+  }
+  return nullptr;
+}
+
+PEER flashback_peer_forward(const flashback_peer_arguments* arguments) {
+#ifdef REFUSING
+  return arguments->batch > 0 ? "it does nothing on Sundays" : nullptr;
+#endif
+  for (std::int64_t b = 0; b < arguments->batch; ++b) {
+    for (std::int64_t head = 0; head < arguments->heads; ++head) {
+      for (std::int64_t row = 0; row < arguments->seqlen_q; ++row) {
+#ifdef FORGETFUL
+        if (row + 1 == arguments->seqlen_q) continue;
+#endif
+        forward_row(*arguments, b, head, row);
+      }
+    }
   }
   return nullptr;
 }

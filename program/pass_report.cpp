@@ -1,4 +1,4 @@
-#include "program/backward_report.h"
+#include "program/pass_report.h"
 
 #include <fmt/format.h>
 
@@ -31,15 +31,17 @@ Json json_of(const bench::Distance& distance) {
   return {{"rel", distance.tensor}, {"worst_block_rel", distance.block}};
 }
 
+template <typename Value>
+Json json_of(const bench::OfOutputs<Value>& of_outputs) {
+  Json json;
+  for (const auto& [name, value] : of_outputs) json[std::string(name)] = json_of(value);
+  return json;
+}
+
 Json json_of(const bench::Check& check) {
   Json json;
-  if (check.slice) {
-    json["last_head_group_against_fp64"] = {
-        {"dq", json_of(check.slice->dq)}, {"dk", json_of(check.slice->dk)}, {"dv", json_of(check.slice->dv)}};
-  }
-  json["against_first_contender"] = {{"dq", json_of(check.from_first.dq)},
-                                     {"dk", json_of(check.from_first.dk)},
-                                     {"dv", json_of(check.from_first.dv)}};
+  if (check.slice) json["last_head_group_against_fp64"] = json_of(*check.slice);
+  json["against_first_contender"] = json_of(check.from_first);
   json["ok"] = check.wrong.empty();
   if (!check.wrong.empty()) json["sentence"] = check.wrong;
   return json;
@@ -68,7 +70,7 @@ Json json_of(const CellResult& cell, std::string_view protocol, const Timing& ti
   return json;
 }
 
-Json json_of(const BackwardReport& report, const CellResult& cell) {
+Json json_of(const PassReport& report, const CellResult& cell) {
   const Shape& s = cell.cell.shape;
   Json json = {{"name", bench::name(cell.cell)},
                {"mask", name(cell.cell.mask)},
@@ -103,7 +105,7 @@ struct Ratios {
   double mean = 0, least = 0;  // geometric
   std::string worst;
 };
-Ratios ratios_of(const BackwardReport& report, std::size_t protocol, std::size_t contender) {
+Ratios ratios_of(const PassReport& report, std::size_t protocol, std::size_t contender) {
   double logs = 0;
   int count = 0;
   Ratios ratios;
@@ -135,11 +137,11 @@ std::string line_of(const CellResult& cell, std::size_t protocol) {
 
 }  // namespace
 
-bool BackwardReport::ok() const {
+bool PassReport::ok() const {
   return std::all_of(cells.begin(), cells.end(), [](const CellResult& cell) { return cell.wrong().empty(); });
 }
 
-Json to_json(const BackwardReport& report) {
+Json to_json(const PassReport& report) {
   Json json = {{"suite", report.suite}};
   json.update(to_json(report.provenance));
   if (report.power_limit_watts) json["power_limit_watts"] = *report.power_limit_watts;
@@ -149,7 +151,7 @@ Json to_json(const BackwardReport& report) {
   return json;
 }
 
-std::string to_text(const BackwardReport& report) {
+std::string to_text(const PassReport& report) {
   const Provenance& p = report.provenance;
   std::string text =
       fmt::format("{}, measured, {}, driver {}, commit {}\n", report.suite, p.card, p.driver, p.commit);

@@ -1,4 +1,4 @@
-// The suite `backward`: ours and its peers at every cell, checked before they are timed.
+// The suites `backward` and `forward`: ours and its peers at every cell, checked before they are timed.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace flashback::bench {
 
-// Two right implementations in bf16 differ by the roundings of P and dS, and of the gradients: each lies
+// Two right implementations in bf16 differ by the roundings of P and dS, and of what they write: each lies
 // about 2.6e-3 from double precision, so 3.7e-3 apart where the errors are independent. A tile that is wrong
 // is off by its own size.
 inline constexpr double kMostTensorDistance = 5e-3, kMostBlockDistance = 2e-2;
@@ -38,7 +38,7 @@ struct CellResult {
   std::string wrong() const;
 };
 
-struct BackwardSuite {
+struct PassSuite {
   std::vector<Cell> cells;
   std::vector<Protocol> protocols;
   std::size_t flush_bytes = std::size_t{512} << 20;  // ten times the L2 cache of an H200, four of a B200
@@ -47,8 +47,8 @@ struct BackwardSuite {
 
 // `contenders` are at least one; the first is whom the others are compared with. `sensors` may be null.
 // `began` hears of each cell. Throws a Failure.
-std::vector<CellResult> measure_backward(Workbench& workbench, const BackwardSuite& suite,
-                                         const std::vector<Contender*>& contenders, GpuSensors* sensors,
-                                         const std::function<void(const Cell&)>& began);
+std::vector<CellResult> measure_passes(Workbench& workbench, const PassSuite& suite,
+                                       const std::vector<Contender*>& contenders, GpuSensors* sensors,
+                                       const std::function<void(const Cell&)>& began);
 
 }  // namespace flashback::bench

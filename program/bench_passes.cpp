@@ -1,14 +1,14 @@
-// `flashback bench --suite backward`, and headline and sweep on a GPU: ours beside its peers.
+// `flashback bench --suite backward` and `forward`, and headline and sweep on a GPU: ours beside its peers.
 #include <fmt/format.h>
 
 #include <memory>
 
 #include "attention/device_handle.h"
-#include "bench/backward.h"
+#include "bench/pass_suite.h"
 #include "device/nvml.h"
 #include "program/arguments.h"
-#include "program/backward_report.h"
 #include "program/bench_suites.h"
+#include "program/pass_report.h"
 #include "program/progress.h"
 
 namespace flashback::program {
@@ -26,7 +26,7 @@ std::vector<Protocol> parse_protocols(const std::string& text) {
 }
 
 // Where there is no NVML there are no readings; power and clocks are not what the suite is about.
-std::unique_ptr<GpuSensors> open_sensors(const CudaCard& card, BackwardReport* report) {
+std::unique_ptr<GpuSensors> open_sensors(const CudaCard& card, PassReport* report) {
   std::unique_ptr<GpuSensors> sensors;
   if (!open_nvml(card.bus, &sensors).ok()) {
     report->provenance.driver = "unknown (no NVML)";
@@ -62,29 +62,32 @@ int parse_cuda_device(const std::string& text, std::string_view suite) {
       text.empty() ? "empty" : text, suite));
 }
 
-ExitCode bench_backward(const BackwardSuiteOptions& options) {
+ExitCode bench_passes(const PassSuiteOptions& options) {
   const int ordinal = parse_cuda_device(options.device.value_or(""), bench::name(options.suite));
-  bench::BackwardSuite suite;
+  const Direction direction =
+      options.suite == bench::Suite::kForward ? Direction::kForward : Direction::kBackward;
+  bench::PassSuite suite;
   suite.protocols = parse_protocols(options.protocol);
   suite.cells = options.suite == bench::Suite::kHeadline ? bench::headline_cells()
                 : options.suite == bench::Suite::kSweep  ? bench::sweep_cells()
-                                                         : bench::chosen_cells(options.cells);
+                                                         : bench::chosen_cells(options.cells, direction);
 
   const LibraryDevice device = open_library_device(ordinal);
   std::vector<std::unique_ptr<Contender>> contenders;
   contenders.push_back(bench::make_ours(device.get()));
-  for (const std::string& file : options.peers) contenders.push_back(bench::open_peer(file, ordinal));
+  for (const std::string& file : options.peers)
+    contenders.push_back(bench::open_peer(file, ordinal, direction));
   std::vector<Contender*> in_order;
   for (const auto& contender : contenders) in_order.push_back(contender.get());
 
-  BackwardReport report{std::string(bench::name(options.suite)), here_and_now(), {}, suite.protocols, {}};
+  PassReport report{std::string(bench::name(options.suite)), here_and_now(), {}, suite.protocols, {}};
   CudaCard card;
   require(identify_cuda(ordinal, &card));
   report.provenance.card = card.name;
   const std::unique_ptr<GpuSensors> sensors = open_sensors(card, &report);
   Progress progress(suite.cells.size());
-  report.cells = bench::measure_backward(*device->workbench, suite, in_order, sensors.get(),
-                                         [&](const bench::Cell& cell) { progress.step(bench::name(cell)); });
+  report.cells = bench::measure_passes(*device->workbench, suite, in_order, sensors.get(),
+                                       [&](const bench::Cell& cell) { progress.step(bench::name(cell)); });
   progress.finish();
   if (options.json) {
     fmt::print("{}\n", to_json(report).dump(1));

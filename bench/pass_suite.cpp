@@ -1,4 +1,4 @@
-#include "bench/backward.h"
+#include "bench/pass_suite.h"
 
 #include <fmt/format.h>
 
@@ -28,14 +28,11 @@ class OpenStream {
 // What is wrong in `check`, or nothing.
 std::string sentence_of(const Check& check) {
   if (check.slice) {
-    for (const auto& [name, verdict] : {std::pair{"dq", &check.slice->dq}, std::pair{"dk", &check.slice->dk},
-                                        std::pair{"dv", &check.slice->dv}}) {
-      if (!verdict->ok) return fmt::format("{} of the last group of heads: {}", name, verdict->sentence);
+    for (const auto& [name, verdict] : *check.slice) {
+      if (!verdict.ok) return fmt::format("{} of the last group of heads: {}", name, verdict.sentence);
     }
   }
-  for (const auto& [name, distance] :
-       {std::pair{"dq", check.from_first.dq}, std::pair{"dk", check.from_first.dk},
-        std::pair{"dv", check.from_first.dv}}) {
+  for (const auto& [name, distance] : check.from_first) {
     if (distance.tensor <= kMostTensorDistance && distance.block <= kMostBlockDistance) continue;
     return fmt::format(
         "{} lies {:.2e} from the first contender's, and its worst block {:.2e} (nan: an element is none or "
@@ -69,9 +66,9 @@ std::string CellResult::wrong() const {
   return {};
 }
 
-std::vector<CellResult> measure_backward(Workbench& workbench, const BackwardSuite& suite,
-                                         const std::vector<Contender*>& contenders, GpuSensors* sensors,
-                                         const std::function<void(const Cell&)>& began) {
+std::vector<CellResult> measure_passes(Workbench& workbench, const PassSuite& suite,
+                                       const std::vector<Contender*>& contenders, GpuSensors* sensors,
+                                       const std::function<void(const Cell&)>& began) {
   const OpenStream stream(workbench);
   Timer timer(workbench, stream.get(), suite.flush_bytes);
   std::vector<CellResult> results;

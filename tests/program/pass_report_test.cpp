@@ -1,5 +1,5 @@
 // The JSON that is kept, and the table.
-#include "program/backward_report.h"
+#include "program/pass_report.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ bench::ContenderResult contender(const std::string& name, double ms) {
   return {name, {}, {timing}};
 }
 
-BackwardReport report() {
+PassReport report() {
   const bench::Cell cell = {Mask::kCausal, {16, 32, 8, 4096, 4096, 64}};
   return {"backward",
           {"NVIDIA H200", "580.1", "2026-11-29T19:00:00Z", "abc", "flashback bench"},
@@ -24,7 +24,7 @@ BackwardReport report() {
           {{cell, {contender("flashback", 4), contender("fa3", 5)}}}};
 }
 
-TEST(BackwardReport, JsonHasWhatAComparisonNeeds) {
+TEST(PassReport, JsonHasWhatAComparisonNeeds) {
   const Json json = to_json(report());
   EXPECT_EQ(json["suite"], "backward");
   EXPECT_EQ(json["card"], "NVIDIA H200");
@@ -45,7 +45,7 @@ TEST(BackwardReport, JsonHasWhatAComparisonNeeds) {
   EXPECT_EQ(timing["gpu"]["clock_reasons"], "0x4");
 }
 
-TEST(BackwardReport, TextHasTheRatios) {
+TEST(PassReport, TextHasTheRatios) {
   const std::string text = to_text(report());
   EXPECT_NE(text.find("causal gqa 4096"), std::string::npos) << text;
   EXPECT_NE(text.find(" 1.200\n"), std::string::npos) << text;
@@ -54,8 +54,8 @@ TEST(BackwardReport, TextHasTheRatios) {
       << text;
 }
 
-TEST(BackwardReport, WhatIsWrongIsNotTimed) {
-  BackwardReport wrong = report();
+TEST(PassReport, WhatIsWrongIsNotTimed) {
+  PassReport wrong = report();
   wrong.cells[0].contenders[1].check.wrong = "dq lies far away";
   for (bench::ContenderResult& contender : wrong.cells[0].contenders) contender.timings.clear();
   EXPECT_FALSE(wrong.ok());
