@@ -9,8 +9,9 @@ common::RowView row_view(const LseTensor& t, const Sequences& sequences) {
 
 }  // namespace
 
-BackwardPlanner::BackwardPlanner(const Problem& problem, const Kernel& kernel)
-    : Planner(problem, kernel), gaps_(needs_.ragged || !needs_.queries || problem.mask.left != kUnlimited) {}
+BackwardPlanner::BackwardPlanner(const Problem& problem, const Kernel& kernel, Plan* plan)
+    : Planner(problem, kernel, plan),
+      gaps_(needs_.ragged || !needs_.queries || problem.mask.left != kUnlimited) {}
 
 void BackwardPlanner::add_shared_parts() {
   add_schedule_parts();

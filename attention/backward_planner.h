@@ -8,7 +8,7 @@ namespace flashback {
 
 class BackwardPlanner : protected Planner {
  public:
-  BackwardPlanner(const Problem& problem, const Kernel& kernel);
+  BackwardPlanner(const Problem& problem, const Kernel& kernel, Plan* plan);
 
  protected:
   // Those of the shared steps.

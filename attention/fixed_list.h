@@ -28,11 +28,9 @@ class FixedList {
     return *this;
   }
 
-  void push_back(const T& element) {
-    if (size_ == kMost) throw std::length_error("a plan is longer than any plan can be");
-    new (room_.data() + size_ * sizeof(T)) T(element);
-    ++size_;
-  }
+  void push_back(const T& element) { new (room_for_one()) T(element); }
+  // A blank one, to be filled in where it is.
+  T& add() { return *new (room_for_one()) T(); }
 
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
@@ -44,6 +42,11 @@ class FixedList {
   const T& operator[](std::size_t i) const { return begin()[i]; }
 
  private:
+  std::byte* room_for_one() {
+    if (size_ == kMost) throw std::length_error("a plan is longer than any plan can be");
+    return room_.data() + size_++ * sizeof(T);
+  }
+
   alignas(T) std::array<std::byte, kMost * sizeof(T)> room_;
   std::size_t size_ = 0;
 };

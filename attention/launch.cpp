@@ -10,7 +10,7 @@ Status make_plan(const Target& target, const Problem& problem, Plan* plan) {
   if (Status s = check_shape(problem, target.arch); !s.ok()) return s;
   const Kernel* kernel = find_kernel(target.arch, problem);
   if (!kernel) return internal_failure("the checks accept a problem that no kernel solves");
-  *plan = plan_of(problem, *kernel, target);
+  plan_with(*kernel, problem, target, plan);
   return {};
 }
 

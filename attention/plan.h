@@ -72,8 +72,8 @@ struct Plan {
   FixedList<PlannedMap, 8> maps;         // of the main launch
 };
 
-// `problem` has passed check_shape, and `kernel` is its row.
-Plan plan_of(const Problem& problem, const Kernel& kernel, const Target& target);
+// `problem` has passed check_shape, and `kernel` is its row. In place: a plan has some kilobytes.
+void plan_with(const Kernel& kernel, const Problem& problem, const Target& target, Plan* plan);
 
 // What `flashback plan` prints: launches, maps and workspace, a line each.
 std::string to_text(const Plan& plan);

@@ -1,6 +1,5 @@
 // The plan of a backward pass on Blackwell: a CTA for each tile of keys and query head.
 #include <numbers>
-#include <utility>
 
 #include "attention/backward_planner.h"
 
@@ -11,12 +10,13 @@ namespace blackwell = sm100::backward;
 
 class BlackwellPlanner : BackwardPlanner {
  public:
-  BlackwellPlanner(const Problem& problem, const Kernel& kernel)
-      : BackwardPlanner(problem, kernel), wide_(shape().heads != shape().kv_heads || problem.fp32_gradients) {
+  BlackwellPlanner(const Problem& problem, const Kernel& kernel, Plan* plan)
+      : BackwardPlanner(problem, kernel, plan),
+        wide_(shape().heads != shape().kv_heads || problem.fp32_gradients) {
     add_parts();
   }
 
-  Plan plan() {
+  void add_launches() {
     schedule();
     preprocess(part<float>("lse_log2"), part<float>("delta"), nullptr);
     sink();
@@ -32,7 +32,6 @@ class BlackwellPlanner : BackwardPlanner {
       postprocess_keys("dk", tensors().dk, main.dk_accum, scale_);
       postprocess_keys("dv", tensors().dv, main.dv_accum, 1);
     }
-    return std::move(plan_);
   }
 
  private:
@@ -96,8 +95,8 @@ class BlackwellPlanner : BackwardPlanner {
 
 }  // namespace
 
-Plan plan_backward_sm100(const Problem& problem, const Kernel& kernel) {
-  return BlackwellPlanner(problem, kernel).plan();
+void plan_backward_sm100(const Problem& problem, const Kernel& kernel, Plan* plan) {
+  BlackwellPlanner(problem, kernel, plan).add_launches();
 }
 
 }  // namespace flashback

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <numbers>
-#include <utility>
 
 #include "attention/backward_planner.h"
 #include "kernels/sm90/backward_wide/config.h"
@@ -21,8 +20,8 @@ constexpr std::int64_t kSectionBytes = std::int64_t{64} << 20;
 
 class HopperPlanner : BackwardPlanner {
  public:
-  HopperPlanner(const Problem& problem, const Kernel& kernel, int multiprocessors)
-      : BackwardPlanner(problem, kernel), multiprocessors_(multiprocessors) {
+  HopperPlanner(const Problem& problem, const Kernel& kernel, int multiprocessors, Plan* plan)
+      : BackwardPlanner(problem, kernel, plan), multiprocessors_(multiprocessors) {
     add_part("stats", query_tiles() * hopper::kStatsFloats);  // [heads][tiles][...]
     add_part("dq_accum", query_tiles() * dq_floats());        // the same
     add_part("next_ticket", 1);
@@ -30,7 +29,7 @@ class HopperPlanner : BackwardPlanner {
     add_shared_parts();
   }
 
-  Plan plan() {
+  void add_launches() {
     schedule();
     const hopper::Parameters main = main_parameters();
     float* const stats = part<float>("stats");
@@ -45,7 +44,6 @@ class HopperPlanner : BackwardPlanner {
       postprocess_keys("dk", tensors().dk, nullptr, scale_);
       postprocess_keys("dv", tensors().dv, nullptr, 1);
     }
-    return std::move(plan_);
   }
 
  private:
@@ -142,8 +140,8 @@ class HopperPlanner : BackwardPlanner {
 
 }  // namespace
 
-Plan plan_backward_sm90(const Problem& problem, const Kernel& kernel, int multiprocessors) {
-  return HopperPlanner(problem, kernel, multiprocessors).plan();
+void plan_backward_sm90(const Problem& problem, const Kernel& kernel, int multiprocessors, Plan* plan) {
+  HopperPlanner(problem, kernel, multiprocessors, plan).add_launches();
 }
 
 }  // namespace flashback

@@ -12,13 +12,13 @@ namespace {
 
 class ForwardPlanner : Planner {
  public:
-  ForwardPlanner(const Problem& problem, const Kernel& kernel, int multiprocessors)
-      : Planner(problem, kernel), multiprocessors_(multiprocessors) {
+  ForwardPlanner(const Problem& problem, const Kernel& kernel, int multiprocessors, Plan* plan)
+      : Planner(problem, kernel, plan), multiprocessors_(multiprocessors) {
     add_cleared_part("next_ticket", 1);
     add_schedule_parts();
   }
 
-  Plan plan() {
+  void add_launches() {
     schedule();
     if (needs_.queries && needs_.keys) {
       const auto ctas = std::min(static_cast<std::size_t>(multiprocessors_), query_tiles());
@@ -26,7 +26,6 @@ class ForwardPlanner : Planner {
       add_maps();
     }
     if (hides_queries()) unseen();
-    return std::move(plan_);
   }
 
  private:
@@ -84,8 +83,8 @@ class ForwardPlanner : Planner {
 
 }  // namespace
 
-Plan plan_forward(const Problem& problem, const Kernel& kernel, int multiprocessors) {
-  return ForwardPlanner(problem, kernel, multiprocessors).plan();
+void plan_forward(const Problem& problem, const Kernel& kernel, int multiprocessors, Plan* plan) {
+  ForwardPlanner(problem, kernel, multiprocessors, plan).add_launches();
 }
 
 }  // namespace flashback

@@ -8,9 +8,9 @@
 namespace flashback {
 
 // The rows of the kernel table by pass and architecture.
-Plan plan_backward_sm100(const Problem& problem, const Kernel& kernel);
-Plan plan_backward_sm90(const Problem& problem, const Kernel& kernel, int multiprocessors);
-Plan plan_forward(const Problem& problem, const Kernel& kernel, int multiprocessors);
+void plan_backward_sm100(const Problem& problem, const Kernel& kernel, Plan* plan);
+void plan_backward_sm90(const Problem& problem, const Kernel& kernel, int multiprocessors, Plan* plan);
+void plan_forward(const Problem& problem, const Kernel& kernel, int multiprocessors, Plan* plan);
 
 inline std::uint32_t tiles(std::int64_t rows, int tile) {
   return static_cast<std::uint32_t>((rows + tile - 1) / tile);
@@ -34,17 +34,11 @@ struct Box {
   int rows;
   Swizzle swizzle;
 };
-// The tensor map of a tensor of `rows` rows and `heads` heads.
-TensorMapRequest tensor_map(const Tensor& tensor, const Problem& problem, std::int64_t rows,
-                            std::int64_t heads, const Box& box);
-
-// The same for rows that end where a sequence ends, whichever it is: with a fifth dimension of the rows'
-// stride. A ragged tensor starts all its rows earlier, and the fifth coordinate brings a sequence's end from
-// the end of the map's rows to where it is (work.cuh says how); else it is 0.
+// The tensor map of a tensor of `rows` rows and `heads` heads, (channel, row, head, batch) and a fifth
+// dimension of the rows' stride: rows end where a sequence ends, whichever it is. A ragged tensor starts all
+// its rows earlier, and the fifth coordinate brings a sequence's end from the end of the map's rows to where
+// it is (work.cuh says how); else it is 0.
 TensorMapRequest sequence_map(const Tensor& tensor, const Problem& problem, const Sequences& sequences,
                               std::int64_t rows, std::int64_t heads, const Box& box);
-
-PlannedLaunch planned_launch(std::string_view step, const Entry& entry, Dim3 grid,
-                             const EntryParameters& parameters);
 
 }  // namespace flashback

@@ -54,14 +54,19 @@ common::View side_view(const Tensor& t, const Sequences& sequences) {
 
 }  // namespace
 
-Planner::Planner(const Problem& problem, const Kernel& kernel)
+Planner::Planner(const Problem& problem, const Kernel& kernel, Plan* plan)
     : problem_(problem),
       kernel_(kernel),
       needs_(needs_of(problem)),
       scale_(effective_scale(problem)),
-      sequences_(sequences_of(problem, kernel)) {
+      sequences_(sequences_of(problem, kernel)),
+      plan_(*plan) {
   plan_.problem = problem;
   plan_.kernel = &kernel;
+  plan_.workspace = {};
+  plan_.cleared = {};
+  plan_.launches = {};
+  plan_.maps = {};
 }
 
 void Planner::add_cleared_part(std::string_view name, std::size_t numbers) {
@@ -83,10 +88,6 @@ std::size_t Planner::query_tiles() const {
 }
 std::size_t Planner::key_tiles() const {
   return static_cast<std::size_t>(shape().kv_heads) * static_cast<std::size_t>(sequences_.k.all_tiles);
-}
-
-void Planner::add(std::string_view step, const Entry& entry, Dim3 grid, const EntryParameters& parameters) {
-  if (grid.x > 0 && grid.y > 0) plan_.launches.push_back(planned_launch(step, entry, grid, parameters));
 }
 
 void Planner::schedule() {

@@ -14,7 +14,7 @@ struct Needs {
 // A plan in the making. The workspace is complete before the first launch is planned.
 class Planner {
  public:
-  Planner(const Problem& problem, const Kernel& kernel);
+  Planner(const Problem& problem, const Kernel& kernel, Plan* plan);
 
  protected:
   const Shape& shape() const { return problem_.shape; }
@@ -38,7 +38,17 @@ class Planner {
   std::size_t key_tiles() const;
 
   // A launch without CTAs is none.
-  void add(std::string_view step, const Entry& entry, Dim3 grid, const EntryParameters& parameters);
+  template <class Parameters>
+  void add(std::string_view step, const Entry& entry, Dim3 grid, const Parameters& parameters) {
+    if (grid.x == 0 || grid.y == 0) return;
+    PlannedLaunch& launch = plan_.launches.add();
+    launch.step = step;
+    launch.entry = &entry;
+    launch.grid = grid;
+    launch.block = {entry.threads};
+    launch.shared_bytes = entry.shared_bytes;
+    launch.parameters = parameters;
+  }
   void schedule();
   // CTAs in x of a launch over all rows in memory, `rows` each.
   std::uint32_t ctas_in_memory(std::int64_t seqlen, const Sequences& sequences, int rows) const;
@@ -58,7 +68,7 @@ class Planner {
   const Needs needs_;
   const float scale_;  // of the scores
   shared::Sequences sequences_;
-  Plan plan_;
+  Plan& plan_;
 };
 
 }  // namespace flashback
