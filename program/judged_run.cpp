@@ -1,5 +1,7 @@
 #include "program/judged_run.h"
 
+#include "attention/sink_tolerance.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,7 +53,8 @@ DeviceInputs bits_of(const RunInputs& inputs, Dtype dtype) {
 }
 
 VariantResult judge_gradients(const Variant& variant, DeviceGradients gradients, const Answer<double>& exact,
-                              const Answer<float>& sixteen_bit, double unit, const Problem& problem) {
+                              const Answer<float>& sixteen_bit, double unit, const Problem& problem,
+                              const RunInputs& inputs) {
   const Shape& shape = problem.shape;
   const auto extent = [&](const Sequences& sequences, std::int64_t seqlen, std::int64_t heads) {
     return Extent{sequences.packed() ? 1 : shape.batch, seqlen, heads, shape.head_dim};
@@ -66,8 +69,8 @@ VariantResult judge_gradients(const Variant& variant, DeviceGradients gradients,
   result.dk = verdict(result.gradients.dk, exact.dk, sixteen_bit.dk, of_k);
   result.dv = verdict(result.gradients.dv, exact.dv, sixteen_bit.dv, of_k);
   if (!exact.dsink.empty()) {
-    result.dsink = judge(result.gradients.dsink, exact.dsink, sixteen_bit.dsink, {1, 1, 1, shape.heads},
-                         problem.dtype, unit);
+    result.dsink = judge_sink(result.gradients.dsink, question_of(problem, inputs.lengths), inputs.tensors,
+                              inputs.lse, inputs.out);
   }
   return result;
 }
@@ -97,7 +100,8 @@ JudgedRun run_and_judge(Workbench& workbench, bool device_checks_bounds, const P
     step(workbench.arch() == Arch::kSm100 ? name(variant) : "kernels");
     const Problem chosen = in_variant(problem, variant);
     DeviceGradients gradients = run_on(workbench, device_checks_bounds, chosen, run.inputs);
-    run.results.push_back(judge_gradients(variant, std::move(gradients), exact, sixteen_bit, unit, chosen));
+    run.results.push_back(
+        judge_gradients(variant, std::move(gradients), exact, sixteen_bit, unit, chosen, *inputs));
   }
   return run;
 }

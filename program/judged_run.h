@@ -17,7 +17,7 @@ struct VariantResult {
   Variant variant;
   DeviceGradients gradients;
   Verdict dq, dk, dv;
-  std::optional<Verdict> dsink;  // its heads are its channels
+  std::optional<Verdict> dsink;  // by judge_sink
   bool ok() const { return dq.ok && dk.ok && dv.ok && (!dsink || dsink->ok); }
 };
 

@@ -184,6 +184,9 @@ std::vector<Declared> reports() {
   lse = with(packed({1, 2, 2, 1, 1, 64}, {90, 150, 3}, {40, 160, 0}, 9), Mask{30, 0});
   lse.dlse = lse.sink = true;
   add("I8_packed_lse_gradient_and_sink", lse);
+  lse.shape.head_dim = 128;
+  lse.scale = dense(lse.shape).scale;
+  add("I8_packed_lse_gradient_and_sink_128_channels", lse);
 
   Case wide = dense({2, 4, 2, 140, 200, 64});
   wide.fp32_gradients = true;

@@ -1,6 +1,7 @@
 // One backward pass through the C API.
 #pragma once
 
+#include "attention/sink_tolerance.h"
 #include "tests/attention/case.h"
 
 namespace flashback::test {
@@ -124,8 +125,9 @@ inline void expect_right(const Case& c, const Question16& question, const Gradie
   expect("dk", got.dk, question.exact.dk, question.sixteen.dk, k_extent, sequences.k_rows);
   expect("dv", got.dv, question.exact.dv, question.sixteen.dv, k_extent, sequences.k_rows);
   if (c.sink) {
+    const std::vector<float> lse(question.exact.lse.begin(), question.exact.lse.end());
     const Verdict v =
-        judge(got.dsink, question.exact.dsink, question.sixteen.dsink, {1, 1, 1, s.heads}, c.dtype);
+        judge_sink(got.dsink, sequences, question.inputs, lse, stored(question.exact.out, c.dtype));
     EXPECT_TRUE(v.ok) << "dsink: " << v.sentence;
   }
 }
