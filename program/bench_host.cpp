@@ -4,6 +4,7 @@
 #include "attention/problem.h"
 #include "bench/driver_clock.h"
 #include "bench/host.h"
+#include "device/nvml.h"
 #include "program/arguments.h"
 #include "program/bench_suites.h"
 #include "program/provenance.h"
@@ -22,7 +23,8 @@ struct Row {
 
 constexpr int kCalls = 2000;
 
-std::vector<Row> measure(const std::optional<int>& ordinal) {
+// `version` becomes that of the GPU's driver.
+std::vector<Row> measure(const std::optional<int>& ordinal, std::string* version) {
   std::vector<Row> rows;
   for (const Arch arch : {Arch::kSm90, Arch::kSm100}) {
     const cuda::Driver nothing = bench::null_driver(arch == Arch::kSm90 ? 9 : 10);
@@ -33,6 +35,12 @@ std::vector<Row> measure(const std::optional<int>& ordinal) {
     require(cuda::open_driver(&driver));
     CudaCard card;
     require(identify_cuda(*ordinal, &card));
+    std::unique_ptr<GpuSensors> sensors;
+    if (open_nvml(card.bus, &sensors).ok()) {
+      require(sensors->driver_version(version));
+    } else {
+      *version = "unknown (no NVML)";
+    }
     std::unique_ptr<Workbench> workbench;
     require(open_cuda(*ordinal, &workbench));
     rows.push_back({card.name, workbench->arch(), bench::measure_host(*driver, *ordinal, kCalls)});
@@ -62,12 +70,14 @@ std::string text_of(const Row& row) {
 }  // namespace
 
 ExitCode bench_host(const std::optional<std::string>& device, bool json) {
+  std::string version = "none";
   const std::vector<Row> rows =
-      measure(device ? std::optional(parse_cuda_device(*device, "host")) : std::nullopt);
+      measure(device ? std::optional(parse_cuda_device(*device, "host")) : std::nullopt, &version);
   if (json) {
     Json report = {{"suite", "host"}};
     Provenance provenance = here_and_now();
     provenance.card = rows.back().driver;
+    provenance.driver = version;
     report.update(to_json(provenance));
     for (const Row& row : rows) report["rows"].push_back(json_of(row));
     fmt::print("{}\n", report.dump(1));
