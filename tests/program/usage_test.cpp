@@ -330,7 +330,7 @@ TEST_F(Usage, WorksWithoutTheEmulator) {
   std::filesystem::copy_file(FLASHBACK_BUILD_DIR "/flashback", copy);
   EXPECT_EQ(run("list", copy).code, 0);
   EXPECT_EQ(run("plan backward", copy).code, 0);
-  for (const char* command : {"run backward", "bench"}) {
+  for (const char* command : {"run backward", "run forward"}) {
     const Outcome outcome = run(command, copy);
     EXPECT_EQ(outcome.code, 2) << command;
     EXPECT_EQ(outcome.out, "");
