@@ -348,7 +348,9 @@ __device__ void compute(const Parameters& p, SharedMemory& sm) {
       ++done.items;
     }
     if (p.wide_dv.data) continue;
-    for (Side& side : sm.side) {
+#pragma unroll
+    for (int which = 0; which < 2; ++which) {
+      Side& side = sm.side[which];
       wait(side.weights_empty, RingPosition<1>::after(done.weights).empty());
       arrive_as_warp(side.weights_full);
     }

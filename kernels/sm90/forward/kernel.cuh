@@ -189,6 +189,7 @@ __device__ __forceinline__ void multiply_values(float (&o)[config.head_dim / 2],
 // The same rows with the other sign.
 template <Config config>
 __device__ void negate_queries(SharedMemory<config>& sm, int slot, const ComputeThread& thread) {
+  FLASHBACK_MARK("negate Q");
   for (int slab = 0; slab < config.slabs(); ++slab) {
     const std::uint32_t rows =
         ptx::shared_address(&sm.q[slot][slab]) + thread.first_row() * tile::kRowBytes + thread.lane * 16;
@@ -282,6 +283,7 @@ __device__ void compute(const Parameters& p, SharedMemory<config>& sm) {
     const auto pass_over = [&](int count) {
 #pragma unroll 1
       for (; count > 0; --count) {
+        FLASHBACK_MARK("pass over");
         wait(sm.k_full[key_at.slot], key_at.full());
         turns.take();
         turns.pass();
@@ -295,6 +297,7 @@ __device__ void compute(const Parameters& p, SharedMemory<config>& sm) {
     wait(sm.q_full[q_at.slot], q_at.full());
     pass_over(work.keys.end - tiles.end);
     if (tiles.begin == tiles.end) {
+      FLASHBACK_MARK("pass over");
       release(sm.q_empty[q_at.slot]);
       q_at.advance();
       continue;
