@@ -5,29 +5,25 @@
 #include <fstream>
 #include <sstream>
 
-#include "attention/launch.h"
-#include "emulator/check/checker.h"
 #include "emulator/workbench.h"
 #include "program/arguments.h"
-#include "program/check_report.h"
+#include "program/check_kernels.h"
 #include "program/generated_inputs.h"
-#include "program/judged_run.h"
 #include "program/launch_spec.h"
-#include "program/progress.h"
 #include "program/subcommand.h"
 
 namespace flashback::program {
 namespace {
 
 using emulator::Completion;
-using emulator::MachineOptions;
-using emulator::Schedule;
 using emulator::checking::Checker;
 
 constexpr const char* kExamples = R"(Examples:
   flashback check backward --seqlen-q 600 --causal           our kernel, one head
   flashback check backward --variants aliased/warp --strict  with what the PTX ISA does not promise
+  flashback check forward --arch sm90 --head-dim 128 --strict
   flashback check backward --mutate --sample 20              does the checker notice what is left out?
+  flashback check --mutate                                   the same of every kernel of ours, whole
   flashback check --ptx kernel.ptx --launch launch.json      anyone's kernel
 
 A schedule says when asynchronous work takes effect: eager, lazy, or random:SEED, which also shuffles the start
@@ -35,16 +31,13 @@ of CTAs. Results must not depend on it.
 
 Exit codes: 0 nothing found, 1 a finding, 2 usage or not supported, 3 internal.)";
 
-struct NamedSchedule {
-  std::string name;
-  Schedule schedule;
-};
-
 struct Options {
   ProblemOptions problem;
-  std::optional<std::string> data, seed, ptx, launch, sample;
+  std::optional<std::string> data, seed, sample, ptx, launch;
   std::string schedules = "eager,lazy,random:1";
   bool strict = false, fixed_sums = false, mutate = false, json = false;
+
+  explicit Options(Direction direction = Direction::kBackward) : problem(direction) {}
 };
 
 NamedSchedule parse_schedule(const std::string& word) {
@@ -65,121 +58,6 @@ std::vector<NamedSchedule> parse_schedules(const std::string& list) {
   for (std::string word; std::getline(words, word, ',');) schedules.push_back(parse_schedule(word));
   if (schedules.empty()) refuse("--schedules is empty; it must name eager, lazy or random:SEED");
   return schedules;
-}
-
-MachineOptions watched(Arch arch, const Schedule& schedule, Checker& checker) {
-  MachineOptions options;
-  options.arch = arch;
-  options.schedule = schedule;
-  options.observer = &checker;
-  return options;
-}
-
-// dQ is summed by the CTAs in the order of their start, which a schedule may shuffle.
-std::string difference(const DeviceGradients& a, const DeviceGradients& b, bool same_start) {
-  std::string tensors;
-  const auto compare = [&](const char* name, const auto& x, const auto& y) {
-    if (x != y) tensors += fmt::format("{}{}", tensors.empty() ? "" : ", ", name);
-  };
-  if (same_start) compare("dq", a.dq, b.dq);
-  compare("dk", a.dk, b.dk);
-  compare("dv", a.dv, b.dv);
-  return tensors;
-}
-
-Checked check_variant(Arch arch, const Problem& problem, const VariantResult& plain,
-                      const DeviceInputs& inputs, const std::vector<NamedSchedule>& schedules, bool strict) {
-  Checked checked;
-  Plan plan;
-  require(make_plan(arch, problem, &plan));
-  checked.name = plan.kernel->main.name;
-  if (!plain.ok())
-    checked.failures.push_back("a gradient is wrong; `flashback run` with the same options shows it");
-  Checker checker(strict, problem.deterministic);
-  for (const NamedSchedule& named : schedules) {
-    const auto workbench = emulator::make_workbench(watched(arch, named.schedule, checker));
-    try {
-      const DeviceGradients gradients = run_on(*workbench, true, problem, inputs);
-      const std::string differ = difference(gradients, plain.gradients, !named.schedule.shuffle_ctas);
-      if (!differ.empty()) {
-        checked.failures.push_back(fmt::format("under schedule {} {} differ{} from a plain run", named.name,
-                                               differ, differ.find(',') == differ.npos ? "s" : ""));
-      }
-    } catch (const Failure& failure) {
-      if (failure.code() != kInternal) throw;
-      checked.failures.push_back(fmt::format("under schedule {}: {}", named.name, failure.what()));
-    }
-  }
-  checked.findings = checker.findings();
-  return checked;
-}
-
-Checked mutate_variant(Arch arch, const std::vector<MutationCase>& cases, const MutationSample& sample) {
-  Checked checked;
-  Plan plan;
-  require(make_plan(arch, cases.front().problem, &plan));
-  checked.name = plan.kernel->main.name;
-  checked.mutants = run_mutants(arch, cases, sample);
-  return checked;
-}
-
-// The same where heads share keys and sums have a fixed order: the kernels' other ways.
-Problem in_turns(Problem problem) {
-  problem.shape.heads *= 2;
-  problem.deterministic = true;
-  return problem;
-}
-
-void check_backward(const Options& options, const std::vector<NamedSchedule>& schedules,
-                    CheckReport* report) {
-  const Arch arch = options.problem.arch().value_or(Arch::kSm100);
-  Problem problem = options.problem.problem();
-  const PartialShape given = options.problem.shape();
-  if (options.mutate && !given.seqlen_q && !given.seqlen_k) {
-    // Every ring of the kernels comes round: one CTA after three query tiles, on sm_90a after four key tiles.
-    problem.shape.seqlen_q = arch == Arch::kSm100 ? 384 : 256;
-    problem.shape.seqlen_k = arch == Arch::kSm100 ? 384 : 1024;
-  }
-  std::vector<Problem> problems = {problem};
-  if (options.mutate) problems.push_back(in_turns(problem));
-  const auto variants = options.problem.variants();
-  for (const Problem& one : problems) {
-    for (const Variant& variant : variants) {
-      Plan plan;
-      require(make_plan(arch, in_variant(one, variant), &plan));
-    }
-  }
-  const auto data = options.data ? parse_data(*options.data) : reference::Data::kNormal;
-  const auto seed =
-      static_cast<std::uint64_t>(options.seed ? parse_whole("--seed", *options.seed, 0, INT64_MAX) : 0);
-  const std::size_t sample =
-      options.sample ? static_cast<std::size_t>(parse_whole("--sample", *options.sample, 1, 1 << 20)) : 0;
-
-  Progress progress((2 + variants.size()) * problems.size() + variants.size());
-  const auto step = [&](const std::string& what) { progress.step(what); };
-  std::unique_ptr<Workbench> workbench;
-  require(open_emulator(arch, 0, &workbench));
-  std::vector<JudgedRun> runs;
-  for (const Problem& one : problems) {
-    RunInputs inputs = generate_inputs(options.problem, one, data, seed);
-    runs.push_back(run_and_judge(*workbench, true, one, variants, 0, step, &inputs));
-  }
-  for (std::size_t v = 0; v < variants.size(); ++v) {
-    if (options.mutate) {
-      step("mutants");
-      std::vector<MutationCase> cases;
-      for (std::size_t i = 0; i < problems.size(); ++i)
-        cases.push_back({in_variant(problems[i], variants[v]), runs[i].inputs});
-      report->checked.push_back(mutate_variant(arch, cases, {sample, seed}));
-    } else {
-      step("checking");
-      report->checked.push_back(check_variant(arch, in_variant(problem, variants[v]), runs.front().results[v],
-                                              runs.front().inputs, schedules, options.strict));
-    }
-  }
-  const Shape& s = problem.shape;
-  report->subject = fmt::format("backward on {}, batch {}, heads {}/{}, rows {}/{}, head dimension {}",
-                                name(arch), s.batch, s.heads, s.kv_heads, s.seqlen_q, s.seqlen_k, s.head_dim);
 }
 
 Arch arch_of(const std::string& ptx) {
@@ -210,14 +88,44 @@ void check_ptx(const Options& options, const std::vector<NamedSchedule>& schedul
   report->subject = fmt::format("{} of {} on {}", spec.entry, *options.ptx, name(arch));
 }
 
-ExitCode run_check(const Options& options, bool backward) {
+CheckedValues values_of(const Options& options) {
+  CheckedValues values;
+  if (options.data) values.data = parse_data(*options.data);
+  if (options.seed)
+    values.seed = static_cast<std::uint64_t>(parse_whole("--seed", *options.seed, 0, INT64_MAX));
+  return values;
+}
+
+MutationSample sample_of(const Options& options, const CheckedValues& values) {
+  if (!options.sample) return {0, values.seed};
+  if (!options.mutate) {
+    refuse(fmt::format("--sample is {}, of mutants; without --mutate there are none", *options.sample));
+  }
+  return {static_cast<std::size_t>(parse_whole("--sample", *options.sample, 1, 1 << 20)), values.seed};
+}
+
+// `of_pass`: the kernels that the options of a subcommand choose.
+ExitCode run_check(const Options& options, bool of_pass) {
   const auto start = std::chrono::steady_clock::now();
   CheckReport report;
   const std::vector<NamedSchedule> schedules = parse_schedules(options.schedules);
-  for (const NamedSchedule& named : schedules) report.schedules.push_back(named.name);
-  report.strict = options.strict;
-  if (backward) {
-    check_backward(options, schedules, &report);
+  const CheckedValues values = values_of(options);
+  const MutationSample sample = sample_of(options, values);
+  report.strict = options.strict || options.mutate;
+  if (!options.mutate) {
+    for (const NamedSchedule& named : schedules) report.schedules.push_back(named.name);
+  }
+  if (of_pass && options.mutate) {
+    check_mutants(options.problem, values, sample, &report);
+  } else if (of_pass) {
+    check_kernels(options.problem, values, schedules, options.strict, &report);
+  } else if (options.mutate) {
+    if (options.ptx) {
+      refuse(fmt::format(
+          "--ptx is {}, but --mutate leaves out pieces of our own kernels; leave one of the two out",
+          *options.ptx));
+    }
+    check_all_mutants(values, sample, &report);
   } else {
     check_ptx(options, schedules, &report);
   }
@@ -230,42 +138,61 @@ ExitCode run_check(const Options& options, bool backward) {
   return report.ok() ? kRight : kWrong;
 }
 
+void add_common(CLI::App& app, Options& options) {
+  app.add_option("--schedules", options.schedules, "eager, lazy, random:SEED [eager,lazy,random:1]")
+      ->type_name("LIST");
+  app.add_flag("--strict", options.strict, "Gives advice where the PTX ISA promises less than hardware does");
+  app.add_flag("--json", options.json, "Prints JSON");
+}
+
+void add_mutation(CLI::App& app, Options& options, const char* meaning) {
+  app.add_flag("--mutate", options.mutate, meaning)->group("Mutation");
+  app.add_option("--sample", options.sample, "So many of them of a kernel, chosen by --seed [all]")
+      ->type_name("N")
+      ->group("Mutation");
+  app.add_option("--seed", options.seed, "Of the generated values, and of the sample [0]")
+      ->type_name("N")
+      ->group("Values");
+}
+
+std::shared_ptr<Options> add_pass(CLI::App& check, const char* name, const char* meaning, Direction direction,
+                                  CLI::App** pass) {
+  const auto options = std::make_shared<Options>(direction);
+  *pass = check.add_subcommand(name, meaning);
+  (*pass)->footer(kExamples);
+  options->problem.add_to(**pass);
+  (*pass)
+      ->add_option("--data", options->data, "normal, low, high, equal, zero or heavy [normal]")
+      ->type_name("WORD")
+      ->group("Values");
+  add_mutation(**pass, *options, "Leaves out one piece of synchronisation at a time");
+  add_common(**pass, *options);
+  return options;
+}
+
 }  // namespace
 
 void add_check(CLI::App& flashback, Action* chosen) {
   CLI::App* check =
       flashback.add_subcommand("check", "Finds missing synchronisation in a kernel, on the emulator");
   check->footer(kExamples);
-  const auto options = std::make_shared<Options>();
-  const auto add_common = [&](CLI::App& app) {
-    app.add_option("--schedules", options->schedules, "eager, lazy, random:SEED [eager,lazy,random:1]")
-        ->type_name("LIST");
-    app.add_flag("--strict", options->strict,
-                 "Gives advice where the PTX ISA promises less than hardware does");
-    app.add_flag("--json", options->json, "Prints JSON");
-  };
   check->require_subcommand(0, 1);
+  const auto options = std::make_shared<Options>();
   check->add_option("--ptx", options->ptx, "A kernel's text")->type_name("FILE");
   check->add_option("--launch", options->launch, "How it is launched: JSON")->type_name("FILE");
   check->add_flag("--deterministic", options->fixed_sums,
                   "Sums of floats in memory must come in a fixed order");
-  add_common(*check);
-  CLI::App* backward = check->add_subcommand("backward", "Our kernels of the backward pass");
-  backward->footer(kExamples);
-  options->problem.add_to(*backward);
-  backward->add_option("--data", options->data, "normal, low, high, equal, zero or heavy [normal]")
-      ->type_name("WORD")
-      ->group("Values");
-  backward->add_option("--seed", options->seed, "Of the generated values [0]")
-      ->type_name("N")
-      ->group("Values");
-  backward->add_flag("--mutate", options->mutate, "Leaves out one piece of synchronisation at a time");
-  backward->add_option("--sample", options->sample, "So many of them, chosen by --seed [all]")
-      ->type_name("N");
-  add_common(*backward);
+  add_mutation(*check, *options,
+               "Every kernel of ours, with one piece of synchronisation left out at a time");
+  add_common(*check, *options);
+  CLI::App *backward, *forward;
+  const auto of_backward =
+      add_pass(*check, "backward", "Our kernels of the backward pass", Direction::kBackward, &backward);
+  const auto of_forward =
+      add_pass(*check, "forward", "Our kernels of the forward pass", Direction::kForward, &forward);
   check->callback([=] {
-    const bool is_backward = backward->parsed();
-    *chosen = [=] { return run_check(*options, is_backward); };
+    const auto pass = backward->parsed() ? of_backward : forward->parsed() ? of_forward : nullptr;
+    *chosen = [=] { return pass != nullptr ? run_check(*pass, true) : run_check(*options, false); };
   });
 }
 

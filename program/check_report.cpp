@@ -42,32 +42,38 @@ bool Checked::ok() const {
 }
 
 bool CheckReport::ok() const {
-  return std::all_of(checked.begin(), checked.end(), [](const Checked& c) { return c.ok(); });
+  return failures.empty() &&
+         std::all_of(checked.begin(), checked.end(), [](const Checked& c) { return c.ok(); });
 }
 
 std::string to_text(const CheckReport& report) {
-  std::string text = fmt::format("{}\nschedules {}{}\n", report.subject, joined(report.schedules),
-                                 report.strict ? ", strict" : "");
+  std::string text = report.subject + "\n";
+  if (!report.schedules.empty()) {
+    text += fmt::format("schedules {}{}\n", joined(report.schedules), report.strict ? ", strict" : "");
+  }
+  // Of many kernels the mutants that are as they should be fill many pages; JSON has them all.
+  const bool lists_all = report.checked.size() == 1;
   for (const Checked& c : report.checked) {
     text += fmt::format("\n{}: {}\n", c.name,
                         !c.mutants.empty() ? summary(c.mutants)
                         : c.ok()           ? "nothing found"
                                            : "");
-    for (const Mutant& mutant : c.mutants) text += fmt::format("  {}\n", to_text(mutant));
+    for (const Mutant& mutant : c.mutants) {
+      if (lists_all || !mutant.ok()) text += fmt::format("  {}\n", to_text(mutant));
+    }
     for (const std::string& failure : c.failures) text += fmt::format("  error: {}\n", failure);
     for (const Finding& f : c.findings) {
       text += fmt::format("  {}\n", emulator::checking::to_text(f));
     }
   }
+  for (const std::string& failure : report.failures) text += fmt::format("\nerror: {}\n", failure);
   return text + fmt::format("\n{:.1f} s, emulated\n", report.wall_seconds);
 }
 
 nlohmann::ordered_json to_json(const CheckReport& report) {
-  nlohmann::ordered_json json = {{"subject", report.subject},
-                                 {"schedules", report.schedules},
-                                 {"strict", report.strict},
-                                 {"ok", report.ok()},
-                                 {"checked", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json json = {{"subject", report.subject},   {"schedules", report.schedules},
+                                 {"strict", report.strict},     {"ok", report.ok()},
+                                 {"failures", report.failures}, {"checked", nlohmann::ordered_json::array()}};
   for (const Checked& c : report.checked) {
     nlohmann::ordered_json one = {
         {"name", c.name}, {"failures", c.failures}, {"findings", nlohmann::ordered_json::array()}};

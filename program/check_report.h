@@ -25,6 +25,7 @@ struct CheckReport {
   std::vector<std::string> schedules;
   bool strict = false;
   std::vector<Checked> checked;
+  std::vector<std::string> failures;  // of none of them in particular
   double wall_seconds = 0;
 
   bool ok() const;

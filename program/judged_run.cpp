@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attention/reference/reference.h"
 #include "attention/reference/rounding.h"
 
 namespace flashback::program {
@@ -52,30 +51,42 @@ DeviceInputs bits_of(const RunInputs& inputs, Dtype dtype) {
           .lengths = inputs.lengths};
 }
 
-VariantResult judge_gradients(const Variant& variant, DeviceGradients gradients, const Answer<double>& exact,
-                              const Answer<float>& sixteen_bit, double unit, const Problem& problem,
-                              const RunInputs& inputs) {
-  const Shape& shape = problem.shape;
+}  // namespace
+
+BackwardJudge::BackwardJudge(const Problem& problem, int threads, const Step& step, RunInputs* inputs)
+    : problem_(problem) {
+  const reference::Question question = question_of(problem, inputs->lengths);
+  step("reference in double precision");
+  exact_ = reference::exact(question, inputs->tensors, threads);
+  complete_forward(exact_, problem.dtype, inputs);
+  step("reference in 16 bit");
+  sixteen_bit_ = reference::sixteen_bit(question, inputs->tensors, inputs->out, problem.dtype, threads);
+  unit_ = unit_of(inputs->tensors.dout);
+  inputs_ = bits_of(*inputs, problem.dtype);
+  values_ = *inputs;
+}
+
+VariantResult BackwardJudge::judge(const Variant& variant, DeviceGradients gradients) const {
+  const Shape& shape = problem_.shape;
+  const Dtype dtype = problem_.dtype;
   const auto extent = [&](const Sequences& sequences, std::int64_t seqlen, std::int64_t heads) {
     return Extent{sequences.packed() ? 1 : shape.batch, seqlen, heads, shape.head_dim};
   };
-  const Extent of_q = extent(problem.q_sequences, shape.seqlen_q, shape.heads);
-  const Extent of_k = extent(problem.k_sequences, shape.seqlen_k, shape.kv_heads);
+  const Extent of_q = extent(problem_.q_sequences, shape.seqlen_q, shape.heads);
+  const Extent of_k = extent(problem_.k_sequences, shape.seqlen_k, shape.kv_heads);
   const auto verdict = [&](const auto& bits, const auto& ref, const auto& ref16, const Extent& extent) {
-    return judge(reference::from_bits(problem.dtype, bits), ref, ref16, extent, problem.dtype, unit);
+    return flashback::judge(reference::from_bits(dtype, bits), ref, ref16, extent, dtype, unit_);
   };
   VariantResult result{variant, std::move(gradients), {}, {}, {}, {}};
-  result.dq = verdict(result.gradients.dq, exact.dq, sixteen_bit.dq, of_q);
-  result.dk = verdict(result.gradients.dk, exact.dk, sixteen_bit.dk, of_k);
-  result.dv = verdict(result.gradients.dv, exact.dv, sixteen_bit.dv, of_k);
-  if (!exact.dsink.empty()) {
-    result.dsink = judge_sink(result.gradients.dsink, question_of(problem, inputs.lengths), inputs.tensors,
-                              inputs.lse, inputs.out);
+  result.dq = verdict(result.gradients.dq, exact_.dq, sixteen_bit_.dq, of_q);
+  result.dk = verdict(result.gradients.dk, exact_.dk, sixteen_bit_.dk, of_k);
+  result.dv = verdict(result.gradients.dv, exact_.dv, sixteen_bit_.dv, of_k);
+  if (!exact_.dsink.empty()) {
+    result.dsink = judge_sink(result.gradients.dsink, question_of(problem_, values_.lengths), values_.tensors,
+                              values_.lse, values_.out);
   }
   return result;
 }
-
-}  // namespace
 
 Problem in_variant(Problem problem, const Variant& variant) {
   problem.tensor_memory = variant.tensor_memory;
@@ -83,25 +94,21 @@ Problem in_variant(Problem problem, const Variant& variant) {
   return problem;
 }
 
-JudgedRun run_and_judge(Workbench& workbench, bool device_checks_bounds, const Problem& problem,
-                        const std::vector<Variant>& variants, int threads,
-                        const std::function<void(const std::string&)>& step, RunInputs* inputs) {
-  const reference::Question question = question_of(problem, inputs->lengths);
-  step("reference in double precision");
-  const Answer<double> exact = reference::exact(question, inputs->tensors, threads);
-  complete_forward(exact, problem.dtype, inputs);
-  step("reference in 16 bit");
-  const Answer<float> sixteen_bit =
-      reference::sixteen_bit(question, inputs->tensors, inputs->out, problem.dtype, threads);
+DeviceInputs backward_inputs(const Problem& problem, RunInputs* inputs) {
+  complete_forward(reference::exact(question_of(problem, inputs->lengths), inputs->tensors), problem.dtype,
+                   inputs);
+  return bits_of(*inputs, problem.dtype);
+}
 
-  const double unit = unit_of(inputs->tensors.dout);
-  JudgedRun run{bits_of(*inputs, problem.dtype), {}};
+JudgedRun run_and_judge(Workbench& workbench, bool device_checks_bounds, const Problem& problem,
+                        const std::vector<Variant>& variants, int threads, const BackwardJudge::Step& step,
+                        RunInputs* inputs) {
+  const BackwardJudge judge(problem, threads, step, inputs);
+  JudgedRun run{judge.inputs(), {}};
   for (const Variant& variant : variants) {
     step(workbench.arch() == Arch::kSm100 ? name(variant) : "kernels");
-    const Problem chosen = in_variant(problem, variant);
-    DeviceGradients gradients = run_on(workbench, device_checks_bounds, chosen, run.inputs);
-    run.results.push_back(
-        judge_gradients(variant, std::move(gradients), exact, sixteen_bit, unit, chosen, *inputs));
+    run.results.push_back(judge.judge(
+        variant, run_on(workbench, device_checks_bounds, in_variant(problem, variant), run.inputs)));
   }
   return run;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "attention/reference/reference.h"
 #include "attention/tolerance.h"
 #include "program/device_run.h"
 #include "program/problem_options.h"
@@ -26,11 +27,34 @@ struct JudgedRun {
   std::vector<VariantResult> results;
 };
 
+// Both references of a problem, for the gradients of any of its variants.
+class BackwardJudge {
+ public:
+  using Step = std::function<void(const std::string&)>;  // hears what begins: each reference
+
+  // Completes `inputs` with out and lse where it has none. `threads` 0: one for each core.
+  BackwardJudge(const Problem& problem, int threads, const Step& step, RunInputs* inputs);
+
+  const DeviceInputs& inputs() const { return inputs_; }
+  VariantResult judge(const Variant& variant, DeviceGradients gradients) const;
+
+ private:
+  Problem problem_;
+  reference::Answer<double> exact_;
+  reference::Answer<float> sixteen_bit_;
+  double unit_ = 1;
+  RunInputs values_;  // with out and lse
+  DeviceInputs inputs_;
+};
+
 // Runs `problem` in each of `variants`. Completes `inputs` with out and lse where it has none. `step` hears
 // what begins: two references, then each variant. `threads` 0: one for each core. Throws a Failure.
 JudgedRun run_and_judge(Workbench& workbench, bool device_checks_bounds, const Problem& problem,
-                        const std::vector<Variant>& variants, int threads,
-                        const std::function<void(const std::string&)>& step, RunInputs* inputs);
+                        const std::vector<Variant>& variants, int threads, const BackwardJudge::Step& step,
+                        RunInputs* inputs);
+
+// What kernels of the backward pass read, with out and lse as they should be.
+DeviceInputs backward_inputs(const Problem& problem, RunInputs* inputs);
 
 // `problem` in this variant.
 Problem in_variant(Problem problem, const Variant& variant);

@@ -2,18 +2,21 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <iterator>
+#include <map>
 #include <memory>
-#include <set>
+#include <mutex>
 #include <thread>
 
 #include "attention/launch.h"
 #include "device/ptx_text.h"
 #include "emulator/check/checker.h"
+#include "emulator/machine/fault.h"
 #include "emulator/machine/units/work_queue.h"
 #include "emulator/workbench.h"
 #include "program/failure.h"
-#include "program/survivors.h"
+#include "program/pass.h"
 
 namespace flashback::program {
 namespace {
@@ -23,21 +26,27 @@ using emulator::checking::Checker;
 using emulator::checking::Finding;
 using emulator::checking::Mutation;
 
-// A workbench of a small GPU, on which one image has another text.
+// A workbench of a small GPU, on which the main kernel has another text, and maybe works in pairs of CTAs.
 class WithText : public Workbench {
  public:
-  WithText(std::unique_ptr<Workbench> inner, std::string_view image, const std::string& text)
-      : inner_(std::move(inner)), image_(image), text_(text) {}
+  WithText(std::unique_ptr<Workbench> inner, const Entry& main, const Entry* pair, const std::string& text)
+      : inner_(std::move(inner)), main_(main), pair_(pair), text_(text) {}
 
   Arch arch() const override { return inner_->arch(); }
   int multiprocessors() const override { return 2; }
   Status encode(const TensorMapRequest& request, void* map) override { return inner_->encode(request, map); }
   Status launch(const Launch& launch, Stream stream) override {
-    if (launch.image->name != image_) return inner_->launch(launch, stream);
+    if (launch.entry != main_.name) return inner_->launch(launch, stream);
     KernelImage image = *launch.image;
     image.ptx = text_;
     Launch changed = launch;
     changed.image = &image;
+    // Its parameters are the same, but for the order of its items.
+    if (pair_ != nullptr) {
+      changed.entry = pair_->name.c_str();
+      changed.shared_bytes = pair_->shared_bytes;
+      changed.grid.x = changed.cluster.x = 2;
+    }
     return inner_->launch(changed, stream);
   }
   Status fill(Address address, std::uint32_t value, std::size_t words, Stream stream) override {
@@ -57,14 +66,23 @@ class WithText : public Workbench {
 
  private:
   std::unique_ptr<Workbench> inner_;
-  std::string_view image_;
+  const Entry& main_;
+  const Entry* const pair_;
   const std::string& text_;
 };
+
+using Counts = std::map<std::string, std::ptrdiff_t>;  // of findings, by rule
+
+Counts by_rule(const std::vector<Finding>& findings) {
+  Counts counts;
+  for (const Finding& finding : findings) ++counts[finding.rule];
+  return counts;
+}
 
 // Remembers which lines of the text ran.
 class ReachedLines : public Checker {
  public:
-  explicit ReachedLines(const Problem& problem) : Checker(true, problem.deterministic) {}
+  using Checker::Checker;
   void executed(const emulator::Warp& warp, const emulator::Step& step, emulator::LaneMask mask) override {
     if (step.line >= lines.size()) lines.resize(step.line + 1);
     lines[step.line] = true;
@@ -74,43 +92,95 @@ class ReachedLines : public Checker {
   std::vector<bool> lines;
 };
 
-struct Outcome {
-  std::vector<Finding> findings;
-  std::optional<DeviceGradients> gradients;  // none: a fault
+// Ends the run at the first finding that is not among the usual ones.
+class ToFirstFinding : public Checker {
+ public:
+  ToFirstFinding(bool strict, bool fixed_sums, const Counts& usual)
+      : Checker(strict, fixed_sums), usual_(usual) {}
+  void executed(const emulator::Warp& warp, const emulator::Step& step, emulator::LaneMask mask) override {
+    Checker::executed(warp, step, mask);
+    if (findings().size() == seen_) return;
+    seen_ = findings().size();
+    if (const std::string rule = unusual(); !rule.empty()) throw emulator::Fault("the checker found " + rule);
+  }
+  // The rule of a finding that is one too many, or nothing.
+  std::string unusual() const {
+    for (const auto& [rule, count] : by_rule(findings())) {
+      const auto usual = usual_.find(rule);
+      if (count > (usual == usual_.end() ? 0 : usual->second)) return rule;
+    }
+    return {};
+  }
+
+ private:
+  const Counts& usual_;
+  std::size_t seen_ = 0;
 };
+
+// Calls f(i) for each i < count, on all cores.
+template <class F>
+void for_each_index(std::size_t count, F&& f) {
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto work = [&] {
+    try {
+      for (std::size_t i; (i = next++) < count;) f(i);
+    } catch (...) {
+      const std::lock_guard one(mutex);
+      failure = std::current_exception();
+      next = count;
+    }
+  };
+  {
+    std::vector<std::jthread> threads(std::max(1u, std::thread::hardware_concurrency()));
+    for (std::jthread& thread : threads) thread = std::jthread(work);
+  }
+  if (failure) std::rethrow_exception(failure);
+}
 
 class Runner {
  public:
-  Runner(Arch arch, const std::vector<MutationCase>& cases) : arch_(arch), cases_(cases) {
+  Runner(Arch arch, MutatedEntry which, const std::vector<MutationCase>& cases) : arch_(arch), cases_(cases) {
     for (const MutationCase& one : cases) {
       Plan plan;
       require(make_plan(arch, one.problem, &plan));
-      kernel_ = &plan.kernel->main;
-      if (text_.empty()) require(ptx_text(image().ptx, &text_));
-      Reference& plain = plain_.emplace_back();
-      for (const Completion completion : kCompletions) {
-        ReachedLines lines(one.problem);
-        plain.outcomes.push_back(run(one, text_, completion, &lines));
-        plain.reached.push_back(std::move(lines.lines));
+      for (const PlannedLaunch& launch : plan.launches) {
+        if (launch.step == "main") main_ = launch.entry;
       }
+      if (which == MutatedEntry::kPair) pair_ = &plan.kernel->pair;
     }
+    require(ptx_text(image().ptx, &text_));
+    plain_.resize(cases.size() * std::size(kCompletions));
+    for_each_index(plain_.size(), [&](std::size_t i) {
+      const MutationCase& one = cases_[i / std::size(kCompletions)];
+      ReachedLines lines(true, one.problem.deterministic);
+      plain_[i].results = run(one, text_, kCompletions[i % std::size(kCompletions)], lines);
+      plain_[i].findings = by_rule(lines.findings());
+      plain_[i].reached = std::move(lines.lines);
+    });
   }
 
-  const KernelImage& image() const { return *find_image(kernel_->image); }
+  const KernelImage& image() const { return *find_image(main_->image); }
   const std::string& text() const { return text_; }
-  const std::string& entry() const { return kernel_->name; }
+  const std::string& entry() const { return (pair_ != nullptr ? pair_ : main_)->name; }
 
   Mutant run(const Mutation& mutation) const {
     const std::string text = emulator::checking::mutated(text_, mutation);
     Mutant mutant{mutation, false, {}, {}};
-    for (std::size_t i = 0; i < cases_.size(); ++i) {
-      for (std::size_t c = 0; c < std::size(kCompletions); ++c) {
-        const std::vector<bool>& reached = plain_[i].reached[c];
-        if (mutation.line >= reached.size() || !reached[mutation.line]) continue;
-        mutant.reached = true;
-        Checker checker(true, cases_[i].problem.deterministic);
-        mutant.killed_by = difference(run(cases_[i], text, kCompletions[c], &checker), plain_[i].outcomes[c]);
-        if (!mutant.killed_by.empty()) return mutant;
+    for (std::size_t i = 0; i < plain_.size() && mutant.killed_by.empty(); ++i) {
+      const Plain& plain = plain_[i];
+      if (mutation.line >= plain.reached.size() || !plain.reached[mutation.line]) continue;
+      mutant.reached = true;
+      const MutationCase& one = cases_[i / std::size(kCompletions)];
+      ToFirstFinding checker(true, one.problem.deterministic, plain.findings);
+      const auto results = run(one, text, kCompletions[i % std::size(kCompletions)], checker);
+      mutant.killed_by = checker.unusual();
+      if (!mutant.killed_by.empty()) continue;
+      if (!results) {
+        mutant.killed_by = "fault";
+      } else if (!difference(arch_, one.problem, *results, *plain.results, false).empty()) {
+        mutant.killed_by = "bytes";
       }
     }
     return mutant;
@@ -118,53 +188,34 @@ class Runner {
 
  private:
   static constexpr Completion kCompletions[] = {Completion::kEager, Completion::kLazy};
-  struct Reference {  // a case with the kernel as it is, by completion
-    std::vector<Outcome> outcomes;
-    std::vector<std::vector<bool>> reached;
+  struct Plain {  // a case with the kernel as it is, by completion
+    std::optional<PassResults> results;
+    Counts findings;
+    std::vector<bool> reached;
   };
 
-  static std::string difference(const Outcome& outcome, const Outcome& plain) {
-    const auto count = [](const Outcome& o, const std::string& rule) {
-      return std::count_if(o.findings.begin(), o.findings.end(),
-                           [&](const Finding& f) { return f.rule == rule; });
-    };
-    std::set<std::string> how;
-    for (const Finding& finding : outcome.findings) {
-      if (count(outcome, finding.rule) > count(plain, finding.rule)) how.insert(finding.rule);
-    }
-    if (!outcome.gradients) {
-      how.insert("fault");
-    } else if (outcome.gradients->dq != plain.gradients->dq || outcome.gradients->dk != plain.gradients->dk ||
-               outcome.gradients->dv != plain.gradients->dv) {
-      how.insert("bytes");
-    }
-    std::string words;
-    for (const std::string& word : how) words += (words.empty() ? "" : ", ") + word;
-    return words;
-  }
-
-  Outcome run(const MutationCase& one, const std::string& text, Completion completion,
-              Checker* checker) const {
+  // No results: a fault.
+  std::optional<PassResults> run(const MutationCase& one, const std::string& text, Completion completion,
+                                 Checker& checker) const {
     emulator::MachineOptions options;
     options.arch = arch_;
-    options.observer = checker;
+    options.observer = &checker;
     options.schedule.completion = completion;
-    WithText workbench(emulator::make_workbench(options), image().name, text);
-    Outcome outcome;
+    WithText workbench(emulator::make_workbench(options), *main_, pair_, text);
     try {
-      outcome.gradients = run_on(workbench, true, one.problem, one.inputs);
+      return run_pass(workbench, one.problem, one.inputs);
     } catch (const Failure& failure) {
       if (failure.code() != kInternal) throw;
+      return {};
     }
-    outcome.findings = checker->findings();
-    return outcome;
   }
 
   const Arch arch_;
   const std::vector<MutationCase>& cases_;
-  const Entry* kernel_ = nullptr;
-  std::string text_;  // of its image, unchanged
-  std::vector<Reference> plain_;
+  const Entry* main_ = nullptr;  // as planned
+  const Entry* pair_ = nullptr;  // which runs in its place; null: it does itself
+  std::string text_;             // of its image, unchanged
+  std::vector<Plain> plain_;     // of each case by each completion
 };
 
 // `size` of them, in the order of the text.
@@ -179,25 +230,18 @@ std::vector<Mutation> sampled(std::vector<Mutation> all, const MutationSample& s
 
 }  // namespace
 
-std::vector<Mutant> run_mutants(Arch arch, const std::vector<MutationCase>& cases,
-                                const MutationSample& sample) {
-  const Runner runner(arch, cases);
+MutatedKernel run_mutants(Arch arch, MutatedEntry which, const std::vector<MutationCase>& cases,
+                          const MutationSample& sample, SurvivorReasons* reasons) {
+  const Runner runner(arch, which, cases);
   const std::vector<Mutation> mutations =
       sampled(emulator::checking::mutations(runner.text(), runner.entry()), sample);
-  std::vector<Mutant> mutants(mutations.size());
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    for (std::size_t i; (i = next++) < mutations.size();) mutants[i] = runner.run(mutations[i]);
-  };
-  {
-    std::vector<std::jthread> threads(std::max(1u, std::thread::hardware_concurrency()));
-    for (std::jthread& thread : threads) thread = std::jthread(work);
+  MutatedKernel kernel{runner.entry(), std::vector<Mutant>(mutations.size())};
+  for_each_index(mutations.size(), [&](std::size_t i) { kernel.mutants[i] = runner.run(mutations[i]); });
+  reasons->begin_kernel(arch, kernel.entry);
+  for (Mutant& mutant : kernel.mutants) {
+    if (mutant.reached && mutant.killed_by.empty()) mutant.reason = reasons->explain(mutant.mutation);
   }
-  SurvivorReasons reasons(arch, runner.entry());
-  for (Mutant& mutant : mutants) {
-    if (mutant.reached && mutant.killed_by.empty()) mutant.reason = reasons.explain(mutant.mutation);
-  }
-  return mutants;
+  return kernel;
 }
 
 }  // namespace flashback::program

@@ -1,4 +1,4 @@
-// Which pieces of synchronisation our backward kernels could do without, and why each is there all the same.
+// Which pieces of synchronisation our kernels could do without, and why each is there all the same.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace flashback::program {
 
 struct Survivor {
   Arch arch;
-  std::string_view entry;    // a part of the entry's name; empty: all
+  std::string_view entry;    // parts of the entry's name, each a word; empty: all
   std::string_view section;  // of the kernel: `//@ name` in its text
   std::string_view opcode;   // how it begins
   std::string_view change;
@@ -21,16 +21,24 @@ struct Survivor {
   std::string_view reason;
 };
 
-// Matches survivors of one entry with their explanations.
+// Matches survivors of one kernel after the other with their explanations.
 class SurvivorReasons {
  public:
-  SurvivorReasons(Arch arch, std::string_view entry);
-  // The reason why the program is right without it; nothing when none is known, or as many are explained
+  SurvivorReasons();
+  void begin_kernel(Arch arch, std::string_view entry);
+  // The reason why the kernel is right without it; nothing when none is known, or as many are explained
   // already.
   std::optional<std::string> explain(const emulator::checking::Mutation& mutation);
+  // Explanations, or numbers of them, that no kernel so far had a use for, a sentence each. What is said of
+  // survivors must be true of the kernels as they are.
+  std::vector<std::string> stale() const;
 
  private:
-  std::vector<Survivor> left_;  // count: those still to come
+  struct Use {
+    int left = 0;  // of this kernel
+    int most = 0;  // that a kernel had a use for
+  };
+  std::vector<Use> uses_;  // of the explanations, in their order
 };
 
 }  // namespace flashback::program

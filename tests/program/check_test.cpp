@@ -52,6 +52,26 @@ TEST_F(Check, HopperIsCleanAlsoWhenStrict) {
   }
 }
 
+TEST_F(Check, ForwardIsCleanAlsoWhenStrict) {
+  for (const char* kernel : {"--arch sm90 --causal", "--arch sm90 --head-dim 128 --window 60,20 --sink",
+                             "--arch sm100 --window 60,20", "--arch sm100 --causal --dtype fp16"}) {
+    const Outcome outcome = run(
+        std::string("check forward --strict --heads 2 --kv-heads 1 --seqlen-q 200 --seqlen-k 300 ") + kernel);
+    EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  }
+}
+
+TEST_F(Check, StrictNamesTheOrderOfIssueWherePLiesOverS) {
+  const Outcome outcome = run("check forward --head-dim 128 --seqlen-q 300 --strict --json");
+  ASSERT_EQ(outcome.code, 1) << outcome.out << outcome.err;
+  const Json checked = Json::parse(outcome.out)["checked"][0];
+  EXPECT_EQ(checked["name"], "forward_sm100_d128_bf16_dense");
+  EXPECT_TRUE(checked["failures"].empty());
+  ASSERT_EQ(checked["findings"].size(), 2u);
+  for (const Json& finding : checked["findings"]) EXPECT_EQ(finding["rule"], "mma-order");
+  EXPECT_EQ(run("check forward --head-dim 128 --seqlen-q 300").code, 0);
+}
+
 TEST_F(Check, TheExampleLacksABarrierThatItNames) {
   const std::string arguments = "check --ptx " + example("scale.ptx") + " --launch " + example("launch.json");
   const Outcome broken = run(arguments);
