@@ -134,12 +134,12 @@ constexpr Survivor kSurvivors[] = {
      "ISA does not say which rows a warp reads, so the barrier stays"},
     {Arch::kSm90, "backward_sm90_d128", "dS", "bar.warp.sync", kDropped, 2,
      "right behind the barrier of the warpgroup"},
+    {Arch::kSm90, "backward_sm90_d128", "store dQ", "mbarrier.try_wait", kDropped, 2,
+     "of compute, for P and for dS, before it says that the item is over: keeps that from being said before "
+     "accumulate has seen those of the last tile; it would have to lag behind a whole dQ, which no schedule "
+     "here makes it do"},
     {Arch::kSm90, "backward_sm90_d128", "store dQ", "mbarrier.try_wait", kDropped, 1,
      "of accumulate, for the rows: whoever has stored P or dS has waited for them"},
-    {Arch::kSm90, "backward_sm90_d128", "store dQ", "mbarrier.try_wait", kDropped, 1,
-     "of compute, before it says that the item is over: keeps that from being said before accumulate has "
-     "seen P of "
-     "the last tile, for which it would have to lag behind the whole dQ: no schedule here makes it"},
     {Arch::kSm90, "backward_sm90_d128", "dV, dK", "bar.warp.sync", kDropped, 3,
      "right behind another, or where the lane that arrives has done, or waited for, all that it speaks for"},
     {Arch::kSm90, "backward_sm90_d128", "dV, dK", "mbarrier.try_wait", kDropped, 1,
