@@ -42,30 +42,46 @@ Format format_of(const std::string& out) {
   refuse(fmt::format("--out is {}; it must end in .svg, .json or .txt, which says what is written", out));
 }
 
-trace::Run run_of(Arch arch, const Problem& problem, const Variant& variant, int tiles) {
-  const Problem chosen = in_variant(problem, variant);
+emulator::timing::Recording record(Arch arch, const Problem& problem, int tiles) {
   Plan plan;
-  require(make_plan(arch, chosen, &plan));
-  const bench::Recordings recordings = bench::record(arch, chosen, {&tiles, 1});
+  require(make_plan(arch, problem, &plan));
+  for (const PlannedLaunch& launch : plan.launches) {
+    if (launch.step == "main" && launch.entry->name != plan.kernel->main.name) {
+      refuse(fmt::format("these lengths run {}, pairs of CTAs, and what is predicted is one CTA; shorter ones run {}",
+                         launch.entry->name, plan.kernel->main.name));
+    }
+  }
+  bench::Recordings recordings = bench::record(arch, problem, {&tiles, 1});
+  return std::move(recordings.begin()->second);
+}
+
+trace::Run predict(Arch arch, const emulator::timing::Recording& recording) {
   trace::Run run;
-  run.title = plan.kernel->main.name;
-  run.outcome =
-      emulator::timing::replay(recordings.begin()->second, emulator::timing::nominal(arch), &run.timeline);
+  run.title = recording.kernel->name;
+  run.outcome = emulator::timing::replay(recording, emulator::timing::nominal(arch), &run.timeline);
   if (!run.outcome.ok()) throw Failure(kInternal, "the replay stops: " + run.outcome.error);
   return run;
 }
 
-// The GPU's run, and on standard output what the clocks cost and whether the order is the predicted one.
+// Whether a tile's sections begin in the predicted order.
+void print_order(const trace::Run& measured, const trace::Run& predicted,
+                 const emulator::timing::Recording& recording) {
+  const emulator::timing::Dependences dependences(recording);
+  if (!dependences.error().empty()) throw Failure(kInternal, dependences.error());
+  const trace::Order order = trace::compare_order(measured, predicted, dependences);
+  fmt::print("order of a tile's sections: of {} pairs in which one must come first, {} as predicted; of {} where "
+             "time decides, {}\n",
+             order.dependent, order.dependent_kept, order.free, order.free_kept);
+  for (const std::string& difference : order.differences) fmt::print("  {}\n", difference);
+}
+
+// The GPU's run, and on standard output what the clocks cost.
 trace::Run measured_run_of(int cuda, const Problem& problem, const trace::Run& predicted) {
   double untraced = 0, traced = 0;
   trace::Run run;
   for (const clocks::Where where : {clocks::Where::kEnds, clocks::Where::kSections}) {
     clocks::ClockedPass pass(open_device(cuda, {}, 0));
     require(pass.prepare(problem, where));
-    if (pass.entry() != predicted.title) {
-      refuse(fmt::format("these lengths run {}, of which no prediction is made; shorter ones run {}",
-                         pass.entry(), predicted.title));
-    }
     // The first run loads code; of the others the middle one counts.
     std::vector<std::pair<double, std::vector<std::vector<clocks::Stamp>>>> runs(kMeasuredRuns);
     for (auto& [cycles, stamps] : runs) {
@@ -84,9 +100,6 @@ trace::Run measured_run_of(int cuda, const Problem& problem, const trace::Run& p
   fmt::print(
       "{}: CTA 0 takes {:.0f} cycles, and {:.0f} with a clock at each mark and wait: {:+.1f} % (measured)\n",
       run.title, untraced, traced, 100 * (traced / untraced - 1));
-  const std::vector<std::string> differences = trace::other_order(run, predicted);
-  fmt::print("order of a tile's sections: {}\n", differences.empty() ? "as predicted" : "not as predicted");
-  for (const std::string& difference : differences) fmt::print("  {}\n", difference);
   return run;
 }
 
@@ -106,9 +119,14 @@ ExitCode run_trace(const ProblemOptions& options, const std::string& device, con
 
   std::vector<trace::Run> runs;
   for (const Variant& variant : options.variants()) {
-    trace::Run predicted = run_of(arch, problem, variant, tiles);
-    if (cuda) runs.push_back(measured_run_of(*cuda, in_variant(problem, variant), predicted));
-    runs.push_back(std::move(predicted));
+    const Problem chosen = in_variant(problem, variant);
+    const emulator::timing::Recording recording = record(arch, chosen, tiles);
+    const trace::Run predicted = predict(arch, recording);
+    if (cuda) {
+      runs.push_back(measured_run_of(*cuda, chosen, predicted));
+      print_order(runs.back(), predicted, recording);
+    }
+    runs.push_back(predicted);
   }
   std::ofstream file(out, std::ios::binary);
   file << (format == Format::kSvg    ? trace::svg(runs)

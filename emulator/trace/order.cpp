@@ -10,97 +10,123 @@
 namespace flashback::emulator::trace {
 namespace {
 
-using Times = std::vector<double>;
+// A warp begins a section: its n-th beginning of any.
+struct Occurrence {
+  double time = 0;
+  std::uint16_t warp = 0;
+  std::uint32_t n = 0;
+};
+using Occurrences = std::vector<Occurrence>;
 
-double median(Times times) {
+struct OfTiles {
+  std::map<std::string, Occurrences> by_who;  // one a middle tile
+  Occurrences tiles;                          // the beginnings of these
+};
+
+// Of warps that do the same, the first of a warpgroup; of warps that each do some of the tiles, all.
+OfTiles of_tiles(const Run& run) {
+  std::map<std::uint16_t, std::map<std::uint16_t, Occurrences>> by_warp, by_section;
+  std::map<std::uint16_t, std::uint16_t> first;
+  std::map<std::uint16_t, std::uint32_t> begun;
+  for (const timing::Outcome::Begin& begin : run.outcome.begins) {
+    const Occurrence occurrence = {begin.time, begin.warp, begun[begin.warp]++};
+    by_warp[begin.warp][begin.section].push_back(occurrence);
+    by_section[begin.section][begin.warp].push_back(occurrence);
+    first.try_emplace(begin.warp, begin.section);
+  }
+  OfTiles found;
+  if (by_warp.empty()) return found;
+  // A tile's first section is the first one of the warp with the most.
+  const auto most = std::max_element(by_warp.begin(), by_warp.end(), [](const auto& x, const auto& y) {
+    return x.second.size() < y.second.size();
+  });
+  const Occurrences& tiles = most->second[first[most->first]];
+  const std::size_t begin = tiles.size() / 4, end = tiles.size() * 7 / 8;
+  found.tiles.assign(tiles.begin() + long(begin), tiles.begin() + long(end));
+  const auto add = [&](const std::string& who, const Occurrences& all) {
+    const auto per_tile = static_cast<std::size_t>(std::lround(double(all.size()) / double(tiles.size())));
+    if (per_tile == 0) return;  // not a tile's
+    Occurrences& middle = found.by_who[who];
+    for (std::size_t i = begin; i < end && i * per_tile < all.size(); ++i) middle.push_back(all[i * per_tile]);
+    if (middle.empty()) found.by_who.erase(who);
+  };
+  for (const auto& [section, warps] : by_section) {
+    const std::string& name = run.timeline.kernel->sections[section];
+    Occurrences shared;
+    std::string sharers;
+    for (const auto& [warp, all] : warps) {
+      if (2 * all.size() < tiles.size() + tiles.size() / 2) {
+        shared.insert(shared.end(), all.begin(), all.end());
+        sharers += fmt::format("{}{}", sharers.empty() ? "" : " and ", warp);
+      } else if (warp % 4 == 0 || !warps.contains(static_cast<std::uint16_t>(warp / 4 * 4))) {
+        add(fmt::format("warp {}: {}", warp, name), all);
+      }
+    }
+    std::sort(shared.begin(), shared.end(), [](const auto& x, const auto& y) { return x.time < y.time; });
+    if (!shared.empty()) add(fmt::format("warps {}: {}", sharers, name), shared);
+  }
+  return found;
+}
+
+double median_after(const Occurrences& those, const Occurrences& tiles) {
+  std::vector<double> times;
+  for (std::size_t i = 0; i < those.size(); ++i) times.push_back(those[i].time - tiles[i].time);
   std::sort(times.begin(), times.end());
   return times[times.size() / 2];
 }
 
-std::string section_of(const std::string& who) {
-  return who.substr(who.find(": ") + 2);
-}
-std::string warp_of(const std::string& who) {
-  return who.substr(0, who.find(": "));
-}
-
-// Warps that do the same, each on its own part of a tile: how far one is ahead of the other is no order.
-bool peers(const std::map<std::string, double>& all, const std::string& one, const std::string& other) {
-  return warp_of(one) != warp_of(other) && all.contains(warp_of(one) + ": " + section_of(other)) &&
-         all.contains(warp_of(other) + ": " + section_of(one));
+// Whether in every tile x must have begun when y does.
+bool depends(const timing::Dependences& dependences, const Occurrences& x, const Occurrences& y) {
+  for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
+    if (!dependences.before(x[i].warp, x[i].n, y[i].warp, y[i].n)) return false;
+  }
+  return true;
 }
 
 }  // namespace
 
 std::vector<Beginning> beginnings(const Run& run) {
-  // Of each section, by warp; the tile's own is the first one of the warp with the most sections.
-  std::map<std::uint16_t, std::map<std::uint16_t, Times>> by_warp, by_section;
-  std::map<std::uint16_t, std::uint16_t> first;
-  for (const timing::Outcome::Begin& begin : run.outcome.begins) {
-    by_warp[begin.warp][begin.section].push_back(begin.time);
-    by_section[begin.section][begin.warp].push_back(begin.time);
-    first.try_emplace(begin.warp, begin.section);
-  }
-  if (by_warp.empty()) return {};
-  const auto most = std::max_element(by_warp.begin(), by_warp.end(), [](const auto& x, const auto& y) {
-    return x.second.size() < y.second.size();
-  });
-  const Times& tiles = most->second[first[most->first]];
+  const OfTiles of = of_tiles(run);
   std::vector<Beginning> found;
-  const auto add = [&](const std::string& who, const Times& times) {
-    const auto per_tile = static_cast<std::size_t>(std::lround(double(times.size()) / double(tiles.size())));
-    if (per_tile == 0) return;  // not a tile's
-    Times offsets;
-    for (std::size_t i = tiles.size() / 4; i < tiles.size() * 7 / 8 && i * per_tile < times.size(); ++i)
-      offsets.push_back(times[i * per_tile] - tiles[i]);
-    if (!offsets.empty()) found.push_back({who, median(offsets)});
-  };
-  for (const auto& [section, warps] : by_section) {
-    const std::string& name = run.timeline.kernel->sections[section];
-    Times shared;  // of warps that each do some of the tiles
-    std::string sharers;
-    for (const auto& [warp, times] : warps) {
-      if (2 * times.size() < tiles.size() + tiles.size() / 2) {
-        shared.insert(shared.end(), times.begin(), times.end());
-        sharers += fmt::format("{}{}", sharers.empty() ? "" : " and ", warp);
-      } else if (warp % 4 == 0 || !warps.contains(static_cast<std::uint16_t>(warp / 4 * 4))) {
-        add(fmt::format("warp {}: {}", warp, name), times);
-      }
-    }
-    std::sort(shared.begin(), shared.end());
-    if (!shared.empty()) add(fmt::format("warps {}: {}", sharers, name), shared);
-  }
+  for (const auto& [who, those] : of.by_who) found.push_back({who, median_after(those, of.tiles)});
   std::sort(found.begin(), found.end(),
             [](const Beginning& x, const Beginning& y) { return x.cycles < y.cycles; });
   return found;
 }
 
-std::vector<std::string> other_order(const Run& run, const Run& as) {
-  std::map<std::string, double> here;
-  for (const Beginning& beginning : beginnings(run)) here[beginning.who] = beginning.cycles;
-  const std::vector<Beginning> there = beginnings(as);
-  std::vector<std::string> sentences;
-  for (const Beginning& beginning : there) {
-    if (!here.contains(beginning.who))
-      sentences.push_back(fmt::format("{} is {} and not {}", beginning.who, as.word, run.word));
+Order compare_order(const Run& run, const Run& predicted, const timing::Dependences& dependences) {
+  const OfTiles here = of_tiles(run), there = of_tiles(predicted);
+  Order order;
+  for (const auto& [who, those] : there.by_who) {
+    if (!here.by_who.contains(who))
+      order.differences.push_back(fmt::format("{} is {} and not {}", who, predicted.word, run.word));
   }
-  for (const auto& [who, cycles] : here) {
-    if (std::none_of(there.begin(), there.end(), [&](const Beginning& b) { return b.who == who; }))
-      sentences.push_back(fmt::format("{} is {} and not {}", who, run.word, as.word));
+  for (const auto& [who, those] : here.by_who) {
+    if (!there.by_who.contains(who))
+      order.differences.push_back(fmt::format("{} is {} and not {}", who, run.word, predicted.word));
   }
-  const double apart = steady_tile(as).cycles / 20;
-  for (std::size_t i = 0; i < there.size(); ++i) {
-    for (std::size_t j = i + 1; j < there.size(); ++j) {
-      const auto earlier = here.find(there[i].who), later = here.find(there[j].who);
-      if (earlier == here.end() || later == here.end()) continue;
-      if (peers(here, earlier->first, later->first)) continue;
-      if (there[j].cycles - there[i].cycles < apart || earlier->second <= later->second) continue;
-      sentences.push_back(fmt::format("{} begins {:.0f} cycles before {} as {}, and {:.0f} after it as {}",
-                                      earlier->first, there[j].cycles - there[i].cycles, later->first,
-                                      as.word, earlier->second - later->second, run.word));
+  const double apart = steady_tile(predicted).cycles / 20;
+  for (const auto& [x, x_there] : there.by_who) {
+    for (const auto& [y, y_there] : there.by_who) {
+      const auto x_here = here.by_who.find(x), y_here = here.by_who.find(y);
+      if (x_here == here.by_who.end() || y_here == here.by_who.end()) continue;
+      const double later = median_after(y_there, there.tiles) - median_after(x_there, there.tiles);
+      const double later_here = median_after(y_here->second, here.tiles) - median_after(x_here->second, here.tiles);
+      const bool must = depends(dependences, x_there, y_there);
+      // Each pair once, as (earlier, later).
+      if (x == y || (!must && (later < apart || depends(dependences, y_there, x_there)))) continue;
+      ++(must ? order.dependent : order.free);
+      if (later_here > 0) {
+        ++(must ? order.dependent_kept : order.free_kept);
+      } else {
+        order.differences.push_back(
+            fmt::format("{} begins {:.0f} cycles before {} as {}, and {:.0f} after it as {}: {}", x, later, y,
+                        predicted.word, -later_here, run.word,
+                        must ? "but it must come first" : "neither waits for the other"));
+      }
     }
   }
-  return sentences;
+  return order;
 }
 
 }  // namespace flashback::emulator::trace

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "emulator/timing/dependences.h"
 #include "emulator/timing/replay.h"
 
 namespace flashback::emulator::trace {
@@ -32,10 +33,20 @@ struct Beginning {
   double cycles = 0;
 };
 std::vector<Beginning> beginnings(const Run& run);
-// A sentence for each pair that begins in the other order than in `as`, where they are at least a twentieth
-// of a tile apart, and for each beginning that one of the runs does not have. Warps that do the same have no
-// order.
-std::vector<std::string> other_order(const Run& run, const Run& as);
+
+// How the order in which a tile's sections begin stands to a predicted one, pair by pair.
+struct Order {
+  // Of pairs in which one section must come first, because its warp does it first or something has waited for
+  // it: all, and those in which it does. The others are clocks that cannot be right.
+  int dependent = 0, dependent_kept = 0;
+  // Of the others, where time alone decides: those that the prediction has a twentieth of a tile apart or
+  // more, and of these those in the predicted order.
+  int free = 0, free_kept = 0;
+  // A sentence for each pair in the other order, with the time between in both runs, and for each section
+  // that one of the runs does not have.
+  std::vector<std::string> differences;
+};
+Order compare_order(const Run& run, const Run& predicted, const timing::Dependences& dependences);
 
 // The runs one below the other on one scale, a tile and a half of each.
 std::string svg(std::span<const Run> runs);

@@ -12,11 +12,13 @@
 namespace flashback::emulator::trace {
 namespace {
 
+constexpr int kTiles = 12;
+
 Run run_of(TensorMemory memory, Signal signal) {
   Problem problem;
   problem.tensor_memory = memory;
   problem.signal = signal;
-  const int tiles = 12;
+  const int tiles = kTiles;
   const bench::Recordings recordings = bench::record(Arch::kSm100, problem, {&tiles, 1});
   Run run;
   run.title = recordings.at(tiles).kernel->name;
@@ -30,6 +32,17 @@ const std::vector<Run>& runs() {
   static const std::vector<Run> both = {run_of(TensorMemory::kAliased, Signal::kCta),
                                         run_of(TensorMemory::kSplit, Signal::kWarp)};
   return both;
+}
+
+const timing::Dependences& dependences() {
+  static const timing::Dependences of_baseline = [] {
+    Problem problem;
+    problem.tensor_memory = TensorMemory::kAliased;
+    problem.signal = Signal::kCta;
+    const int tiles = kTiles;
+    return timing::Dependences(bench::record(Arch::kSm100, problem, {&tiles, 1}).at(tiles));
+  }();
+  return of_baseline;
 }
 
 // Five barriers of all eight compute warps in a tile of the baseline, none in one of the result.
@@ -81,15 +94,45 @@ TEST(Traces, ViewsHaveEveryLaneAndSection) {
 }
 
 TEST(Traces, TheOrderOfARunIsItsOwnAndNotThatOfAnotherMap) {
-  EXPECT_TRUE(other_order(runs()[0], runs()[0]).empty());
-  EXPECT_FALSE(other_order(runs()[0], runs()[1]).empty());
+  const Order own = compare_order(runs()[0], runs()[0], dependences());
+  EXPECT_GT(own.dependent, 100);
+  EXPECT_EQ(own.dependent_kept, own.dependent);
+  EXPECT_GT(own.free, 10);
+  EXPECT_EQ(own.free_kept, own.free);
+  EXPECT_TRUE(own.differences.empty());
+  EXPECT_FALSE(compare_order(runs()[1], runs()[0], dependences()).differences.empty());
+}
+
+TEST(Traces, APairInAnotherOrderIsToldWithTheTimeBetween) {
+  // All of one section moved by so many tiles.
+  const auto moved = [](const std::string& section, double tiles) {
+    trace::Run run = runs()[0];
+    for (timing::Outcome::Begin& begin : run.outcome.begins) {
+      if (run.timeline.kernel->sections[begin.section] == section) begin.time += tiles * steady_tile(run).cycles;
+    }
+    return compare_order(run, runs()[0], dependences());
+  };
+  const Order of_softmax = moved("softmax", -1);
+  EXPECT_LT(of_softmax.dependent_kept, of_softmax.dependent);
+  const auto has = [](const Order& order, const std::string& what) {
+    return std::any_of(order.differences.begin(), order.differences.end(),
+                       [&](const std::string& sentence) { return sentence.find(what) != sentence.npos; });
+  };
+  EXPECT_TRUE(has(of_softmax, "before warp 4: softmax as predicted")) << of_softmax.differences.at(0);
+  EXPECT_TRUE(has(of_softmax, "but it must come first"));
+  const Order of_load = moved("delta", 3);
+  EXPECT_LT(of_load.free_kept, of_load.free);
+  EXPECT_TRUE(has(of_load, "neither waits for the other"));
+}
+
+TEST(Traces, ASectionThatOneRunLacksIsNamed) {
   trace::Run without = runs()[0];
   std::erase_if(without.outcome.begins, [&](const timing::Outcome::Begin& begin) {
     return without.timeline.kernel->sections[begin.section] == "store P";
   });
-  std::vector<std::string> sentences = other_order(without, runs()[0]);
+  std::vector<std::string> sentences = compare_order(without, runs()[0], dependences()).differences;
   std::sort(sentences.begin(), sentences.end());
-  ASSERT_EQ(sentences.size(), 2u);  // of each warpgroup's first warp
+  ASSERT_GE(sentences.size(), 2u);  // of each warpgroup's first warp
   EXPECT_EQ(sentences[0], "warp 4: store P is predicted and not predicted");
   EXPECT_EQ(sentences[1], "warp 8: store P is predicted and not predicted");
 }
