@@ -20,6 +20,7 @@ what is timed and how; the files are in `docs/results`, one a process start, and
 # A series of files, and what it is.
 SERIES = [("h200-backward-", "The backward pass beside FlashAttention-3"),
           ("h200-wide-", "The backward pass at head dimension 128 beside FlashAttention-3"),
+          ("h200-headline-", "The published headline's seven rows of the backward pass, beside FlashAttention-3"),
           ("h200-sweep-", "The published sweep's 124 configurations of the backward pass, beside FlashAttention-3"),
           ("h200-forward-", "The forward pass beside FlashAttention-3"),
           ("h200-torch-backward-", "The backward pass through PyTorch, beside cuDNN and FlashAttention-2"),

@@ -47,8 +47,9 @@ emulator::timing::Recording record(Arch arch, const Problem& problem, int tiles)
   require(make_plan(arch, problem, &plan));
   for (const PlannedLaunch& launch : plan.launches) {
     if (launch.step == "main" && launch.entry->name != plan.kernel->main.name) {
-      refuse(fmt::format("these lengths run {}, pairs of CTAs, and what is predicted is one CTA; shorter ones run {}",
-                         launch.entry->name, plan.kernel->main.name));
+      refuse(fmt::format(
+          "these lengths run {}, pairs of CTAs, and what is predicted is one CTA; shorter ones run {}",
+          launch.entry->name, plan.kernel->main.name));
     }
   }
   bench::Recordings recordings = bench::record(arch, problem, {&tiles, 1});
@@ -69,9 +70,10 @@ void print_order(const trace::Run& measured, const trace::Run& predicted,
   const emulator::timing::Dependences dependences(recording);
   if (!dependences.error().empty()) throw Failure(kInternal, dependences.error());
   const trace::Order order = trace::compare_order(measured, predicted, dependences);
-  fmt::print("order of a tile's sections: of {} pairs in which one must come first, {} as predicted; of {} where "
-             "time decides, {}\n",
-             order.dependent, order.dependent_kept, order.free, order.free_kept);
+  fmt::print(
+      "order of a tile's sections: of {} pairs in which one must come first, {} as predicted; of {} where "
+      "time decides, {}\n",
+      order.dependent, order.dependent_kept, order.free, order.free_kept);
   for (const std::string& difference : order.differences) fmt::print("  {}\n", difference);
 }
 
@@ -94,7 +96,7 @@ trace::Run measured_run_of(int cuda, const Problem& problem, const trace::Run& p
       untraced = cycles;
     } else {
       traced = cycles;
-      run = clocks::timeline_of(pass, stamps, predicted);
+      run = clocks::timeline_of(pass.places(), stamps, predicted);
     }
   }
   fmt::print(

@@ -13,8 +13,7 @@
 namespace flashback::clocks {
 namespace {
 
-constexpr std::size_t kRows = 4096;  // of a warp
-constexpr std::uint32_t kNoClock = 0xffffffff;
+constexpr std::size_t kRows = 2048;  // of a warp
 constexpr std::int64_t kTile = 128;
 
 }  // namespace
@@ -97,9 +96,10 @@ Status ClockedPass::prepare(const Problem& problem, Where where, std::string_vie
   if (Status s = add((plan_.workspace.bytes + 3) / 4 * 4, 0, &problem_.workspace); !s.ok()) return s;
   problem_.workspace_bytes = plan_.workspace.bytes;
 
+  if (Status s = add(warps_ * 2 * sizeof(kNoClock), kNoClock, &notes_.ends); !s.ok()) return s;
+  if (kernel_.row_words() == 0) return make_bound_plan(target, problem_, &plan_);
   // The kernel counts in the lower half of an address: twice the room has a begin from which that suffices.
-  const std::size_t bytes =
-      kRows * static_cast<std::size_t>(warps_) * kernel_.places.size() * sizeof(kNoClock);
+  const std::size_t bytes = kRows * static_cast<std::size_t>(warps_) * kernel_.row_words() * sizeof(kNoClock);
   const std::size_t step = std::bit_ceil(bytes);
   Address room = 0;
   if (Status s = add(2 * step, 0, &room); !s.ok()) return s;
@@ -109,36 +109,44 @@ Status ClockedPass::prepare(const Problem& problem, Where where, std::string_vie
 }
 
 Status ClockedPass::run(std::vector<std::vector<Stamp>>* stamps) {
-  std::vector<std::uint32_t> clocks((notes_.end - notes_.begin) / sizeof(kNoClock));
-  if (Status s = workbench_->fill(notes_.begin, kNoClock, clocks.size(), nullptr); !s.ok()) return s;
+  const auto warps = static_cast<std::size_t>(warps_);
+  std::vector<std::uint32_t> ends(2 * warps), rows((notes_.end - notes_.begin) / sizeof(kNoClock));
+  const auto clear = [&](const std::vector<std::uint32_t>& of, Address at) {
+    return of.empty() ? Status{} : workbench_->fill(at, kNoClock, of.size(), nullptr);
+  };
+  if (Status s = clear(ends, notes_.ends); !s.ok()) return s;
+  if (Status s = clear(rows, notes_.begin); !s.ok()) return s;
   Clocked device(*this);
   if (Status s = enqueue(device, plan_, nullptr); !s.ok()) return s;
-  const auto bytes = std::as_writable_bytes(std::span(clocks));
-  if (Status s = workbench_->download(bytes, notes_.begin, nullptr); !s.ok()) return s;
+  const auto download = [&](std::vector<std::uint32_t>& to, Address from) {
+    return to.empty() ? Status{} : workbench_->download(std::as_writable_bytes(std::span(to)), from, nullptr);
+  };
+  if (Status s = download(ends, notes_.ends); !s.ok()) return s;
+  if (Status s = download(rows, notes_.begin); !s.ok()) return s;
   if (Status s = workbench_->wait(nullptr); !s.ok()) return s;
 
-  // A clock of 32 bits, a few thousand cycles from note to note: differences say everything.
-  const auto warps = static_cast<std::size_t>(warps_);
-  const std::size_t places = kernel_.places.size();
+  // A clock of 32 bits goes round in two seconds.
+  const auto since_begin = [&](std::uint32_t clock) {
+    return double(static_cast<std::int32_t>(clock - ends[0]));
+  };
+  const std::size_t words = kernel_.row_words(), places = kernel_.places.size() - 2;
   stamps->assign(warps, {});
   double first = 0;
   for (std::size_t w = 0; w < warps; ++w) {
-    std::uint32_t clock = clocks[0];  // of the last stamp, and what it is since warp 0 began
-    double cycle = 0;
-    for (std::size_t row = w; row < kRows * warps; row += warps) {
-      std::vector<std::pair<std::int32_t, std::uint32_t>> passed;  // cycles since then, and the place
+    std::vector<Stamp>& of_warp = (*stamps)[w];
+    if (ends[2 * w] == kNoClock || ends[2 * w + 1] == kNoClock)
+      return internal_failure(fmt::format("warp {} of {} noted no begin or no end", w, entry_));
+    of_warp.push_back({since_begin(ends[2 * w]), kBegin});
+    for (std::size_t row = w; row < kRows * warps && words > 0; row += warps) {
       for (std::uint32_t place = 0; place < places; ++place) {
-        const std::uint32_t noted = clocks[row * places + place];
-        if (noted != kNoClock) passed.emplace_back(static_cast<std::int32_t>(noted - clock), place);
+        const std::uint32_t noted = rows[row * words + place];
+        if (noted != kNoClock) of_warp.push_back({since_begin(noted), place + 2});
       }
-      if (passed.empty()) break;
-      std::sort(passed.begin(), passed.end());
-      for (const auto& [since, place] : passed) (*stamps)[w].push_back({cycle + since, place});
-      clock += static_cast<std::uint32_t>(passed.back().first);
-      cycle += passed.back().first;
     }
-    if ((*stamps)[w].empty()) return internal_failure(fmt::format("warp {} of {} noted nothing", w, entry_));
-    first = std::min(first, (*stamps)[w].front().cycle);
+    of_warp.push_back({since_begin(ends[2 * w + 1]), kEnd});
+    std::stable_sort(of_warp.begin(), of_warp.end(),
+                     [](const Stamp& x, const Stamp& y) { return x.cycle < y.cycle; });
+    first = std::min(first, of_warp.front().cycle);
   }
   for (std::vector<Stamp>& warp : *stamps) {
     for (Stamp& stamp : warp) stamp.cycle -= first;

@@ -51,14 +51,14 @@ class Enders {
 
 }  // namespace
 
-emulator::trace::Run timeline_of(const ClockedPass& pass, const std::vector<std::vector<Stamp>>& stamps,
+emulator::trace::Run timeline_of(const std::vector<Place>& places,
+                                 const std::vector<std::vector<Stamp>>& stamps,
                                  const emulator::trace::Run& predicted) {
-  const std::vector<Place>& places = pass.places();
   emulator::trace::Run run;
-  run.title = pass.entry();
+  run.title = predicted.title;
   run.word = "measured";
   const auto kernel = std::make_shared<timing::Kernel>();
-  kernel->name = pass.entry();
+  kernel->name = run.title;
   kernel->sections = {""};
   std::map<std::string, std::uint16_t> sections = {{"", 0}};
   for (const Place& place : places) {
@@ -77,34 +77,26 @@ emulator::trace::Run timeline_of(const ClockedPass& pass, const std::vector<std:
   }
 
   std::vector<Span>& spans = run.timeline.spans;
-  // The first warp that waits for something, or of its warpgroup where each has asked, speaks for the others.
   std::map<std::tuple<Agent, std::uint16_t, std::uint16_t>, std::uint16_t> speaker;
   for (std::uint16_t w = 0; w < stamps.size(); ++w) {
     std::uint16_t section = 0;
     double section_began = 0, wait_began = 0;
     std::uint32_t waiting_line = 0;
-    std::map<std::pair<Agent, std::uint16_t>, std::ptrdiff_t> waits;
     for (const Stamp& stamp : stamps[w]) {
       const Place& place = places[stamp.place];
       if (place.ends_wait && waiting_line != 0) {
         const Actor* const by = enders.of(waiting_line);
         if (stamp.cycle - wait_began > kAtOnce)
           spans.push_back({{Agent::kWarp, w, section}, wait_began, stamp.cycle, true, by ? *by : kSomebody});
-        if (by && by->agent != Agent::kWarp) {
-          // Of what the warp itself has asked for, the last; of another's requests, as many as it has waited
-          // for.
-          const bool own = begins.contains({w, by->section});
-          const std::uint16_t asker = own ? w : by->warp;
-          const std::vector<double>& asked = begins[{asker, by->section}];
-          const auto after = own ? std::upper_bound(asked.begin(), asked.end(), wait_began) - asked.begin()
-                                 : ++waits[{by->agent, by->section}];
-          const std::uint16_t group = own ? w / 4 : 0;
+        const auto asked = by ? begins.find({w, by->section}) : begins.end();
+        if (by && by->agent != Agent::kWarp && asked != begins.end()) {
+          // What the warp has asked for last; the first warp of a warpgroup speaks for its products.
+          const std::vector<double>& times = asked->second;
+          const auto after = std::upper_bound(times.begin(), times.end(), wait_began);
+          const std::uint16_t group = by->agent == Agent::kTensorCore ? w / 4 : w;
           const bool speaks = speaker.try_emplace({by->agent, by->section, group}, w).first->second == w;
-          if (speaks && after > 0 && after <= std::ssize(asked) &&
-              asked[std::size_t(after - 1)] < stamp.cycle) {
-            spans.push_back(
-                {{by->agent, asker, by->section}, asked[std::size_t(after - 1)], stamp.cycle, false, {}});
-          }
+          if (speaks && after != times.begin())
+            spans.push_back({{by->agent, w, by->section}, *std::prev(after), stamp.cycle, false, {}});
         }
         waiting_line = 0;
       }

@@ -8,9 +8,10 @@
 
 namespace flashback::clocks {
 
-// Warps alone have clocks. What a wait is for, `predicted` knows, of the same entry; a unit's work is drawn
-// from the request to the end of the wait for it.
-emulator::trace::Run timeline_of(const ClockedPass& pass, const std::vector<std::vector<Stamp>>& stamps,
+// Warps alone have clocks. What a wait is for, `predicted` knows, of the same entry. A unit's work is drawn
+// where the warp that asked for it waits for it: from the begin of its section to the end of the wait.
+emulator::trace::Run timeline_of(const std::vector<Place>& places,
+                                 const std::vector<std::vector<Stamp>>& stamps,
                                  const emulator::trace::Run& predicted);
 
 }  // namespace flashback::clocks

@@ -52,6 +52,8 @@ constexpr Probe kProbes[] = {
     {"probe_reductions", "cp.reduce.async.bulk.add.f32 of 16 KB on every SM: bytes out of an SM", 128, true,
      1, 4000, kCopyBytes, Unit::kBytesPerCycle, "reduce_bytes"},
     {"probe_reductions", "the same, of the chip", 128, true, 1, 4000, kCopyBytes, Unit::kTerabytes},
+    {"probe_reductions", "the same on one SM alone: bytes out of it", 128, false, 1, 4000, kCopyBytes,
+     Unit::kBytesPerCycle, "reduce_alone_bytes"},
 };
 
 constexpr Probe kTensorProbes[] = {

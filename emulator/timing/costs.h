@@ -35,9 +35,10 @@ struct Costs {
   double tensor_read_bytes, tensor_write_bytes, tensor_load_latency, tensor_store_latency;
 
   // Bulk copies: latency of a load that hits L2, of small ones, bytes a cycle into an SM; of reductions bytes
-  // a cycle that an SM gets of the chip's atomics, and their latency.
+  // a cycle that an SM gets of the chip's atomics, those that leave it while others do not use theirs, if
+  // that is more, and their latency.
   double copy_latency, small_copy_latency, copy_bytes;
-  double reduce_bytes, reduce_latency;
+  double reduce_bytes, reduce_alone_bytes, reduce_latency;
 
   // Launch: until the first instruction, allocation included. The chip: SMs, clock, memory.
   double launch;

@@ -13,8 +13,8 @@ void join(Begun& into, const Begun& other) {
   for (std::size_t w = 0; w < into.size(); ++w) into[w] = std::max(into[w], other[w]);
 }
 
-// Plays a recording without time: warps in turn, each as far as it gets, and units at once. That is one of the
-// orders that the program allows; what a warp knows in it, it knows in all of them.
+// Plays a recording without time: warps in turn, each as far as it gets, and units at once. That is one of
+// the orders that the program allows; what a warp knows in it, it knows in all of them.
 class Play {
  public:
   Play(const Recording& recording, std::vector<std::vector<Begun>>& begun)

@@ -473,11 +473,25 @@ class Replay {
   void run_transfer(std::uint32_t t, double now) {
     Transfer& transfer = transfers_[t];
     const bool in = transfer.kind == Transfer::Kind::kIn;
+    if (transfer.kind == Transfer::Kind::kReduce && !transfer.began) {
+      // An SM's reductions begin no faster than its share of the chip's atomics allows; each then leaves as
+      // if it were alone, for the SMs do not add in step.
+      transfer.began = true;
+      if (costs_.reduce_alone_bytes > costs_.reduce_bytes) {
+        const double begin = atomics_.reserve(now, transfer.bytes / costs_.reduce_bytes);
+        if (begin > now) {
+          push(begin, Item::kTransfer, t);
+          return;
+        }
+      }
+    }
     if (transfer.bytes_left > 0) {
       const double piece = std::min(transfer.bytes_left, kPieceBytes);
       transfer.bytes_left -= piece;
       Server& link = in ? link_in_ : link_out_;
-      const double rate = transfer.kind == Transfer::Kind::kReduce ? costs_.reduce_bytes : costs_.copy_bytes;
+      const double rate = transfer.kind == Transfer::Kind::kReduce
+                              ? std::max(costs_.reduce_alone_bytes, costs_.reduce_bytes)
+                              : costs_.copy_bytes;
       const double linked = link.reserve(now, piece / rate) + piece / rate;
       const double cycles = piece / costs_.shared_bytes;
       // A piece that comes in is written once it is there; one that goes out is read while it leaves.
@@ -560,7 +574,7 @@ class Replay {
   std::array<double, kPipes> intervals_{};
   Server issue_[kPartitions], pipes_[kPartitions][kPipes];
   Server tensor_read_[kPartitions], tensor_write_[kPartitions];
-  Server shared_, operands_, link_in_, link_out_;
+  Server shared_, operands_, link_in_, link_out_, atomics_;
 };
 
 }  // namespace

@@ -52,6 +52,7 @@ inline constexpr Constant kSm100[] = {
     {"copy_bytes", &Costs::copy_bytes, 32, 64, 64, false, "13 to 21 TB/s of L2"},
     {"reduce_bytes", &Costs::reduce_bytes, 10.3, 16, 32, true,
      "449 to 1005 Gop/s a chip are 6.6 to 14.7; published kernels of other shapes need 14.2"},
+    {"reduce_alone_bytes", &Costs::reduce_alone_bytes, 0, 0, 0, false, "unknown: not faster"},
     {"reduce_latency", &Costs::reduce_latency, 150, 300, 1000, false, "unknown"},
     {"launch", &Costs::launch, 1000, 1500, 3000, false, "launch and tensor memory allocation (253 on B300)"},
     {"multiprocessors", &Costs::multiprocessors, 148, 148, 148, false, "vendor"},

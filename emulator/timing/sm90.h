@@ -46,6 +46,8 @@ inline constexpr Constant kSm90[] = {
      "62 on every SM at once, measured, H200, 2026-11-29"},
     {"reduce_bytes", &Costs::reduce_bytes, 15, 15.2, 16, false,
      "15.25 on every SM at once, 3.95 TB/s, measured, H200, 2026-11-29"},
+    {"reduce_alone_bytes", &Costs::reduce_alone_bytes, 15.2, 25.7, 26, false,
+     "25.73 from one SM alone, measured, H200, 2026-11-30"},
     {"reduce_latency", &Costs::reduce_latency, 150, 300, 1000, false, "unknown"},
     {"launch", &Costs::launch, 1000, 1500, 3000, false, "unknown"},
     {"multiprocessors", &Costs::multiprocessors, 132, 132, 132, false, "vendor"},

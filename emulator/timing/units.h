@@ -108,6 +108,7 @@ struct Transfer {
   double bytes_left = 0, bytes = 0, asked = 0;
   std::uint32_t mbarrier = 0;  // of kIn
   std::uint32_t group = 0;     // of the others
+  bool began = false;          // of kReduce: the chip's atomics have come to it
   bool read = false;           // the last piece has left shared memory
   Actor actor;
 };

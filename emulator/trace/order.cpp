@@ -47,7 +47,8 @@ OfTiles of_tiles(const Run& run) {
     const auto per_tile = static_cast<std::size_t>(std::lround(double(all.size()) / double(tiles.size())));
     if (per_tile == 0) return;  // not a tile's
     Occurrences& middle = found.by_who[who];
-    for (std::size_t i = begin; i < end && i * per_tile < all.size(); ++i) middle.push_back(all[i * per_tile]);
+    for (std::size_t i = begin; i < end && i * per_tile < all.size(); ++i)
+      middle.push_back(all[i * per_tile]);
     if (middle.empty()) found.by_who.erase(who);
   };
   for (const auto& [section, warps] : by_section) {
@@ -111,7 +112,8 @@ Order compare_order(const Run& run, const Run& predicted, const timing::Dependen
       const auto x_here = here.by_who.find(x), y_here = here.by_who.find(y);
       if (x_here == here.by_who.end() || y_here == here.by_who.end()) continue;
       const double later = median_after(y_there, there.tiles) - median_after(x_there, there.tiles);
-      const double later_here = median_after(y_here->second, here.tiles) - median_after(x_here->second, here.tiles);
+      const double later_here =
+          median_after(y_here->second, here.tiles) - median_after(x_here->second, here.tiles);
       const bool must = depends(dependences, x_there, y_there);
       // Each pair once, as (earlier, later).
       if (x == y || (!must && (later < apart || depends(dependences, y_there, x_there)))) continue;

@@ -114,8 +114,8 @@ __device__ void load(const Parameters& p, SharedMemory<config.ctas>& sm, int ran
 #pragma unroll 1
       for (int tiles = to - from; tiles > 0; --tiles) {
         const int slot = tile_at.slot;
-        FLASHBACK_MARK("Q, dO");
         wait(sm.tile_empty[slot], tile_at.empty());
+        FLASHBACK_MARK("Q, dO");
         arrive_and_expect(sm.tile_full[slot], kTileBytes);
         load_tensor(&sm.q[slot], &p.q, at, sm.tile_full[slot]);
         load_bulk(sm.stats[slot], stats, sizeof(sm.stats[slot]), sm.tile_full[slot]);
@@ -217,8 +217,8 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory<c
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::uint64_t q = ptx::wgmma_operand(&sm.q[slot]), dout = ptx::wgmma_operand(&sm.dout[slot]);
   float s[32], dp[32];
-  FLASHBACK_MARK("S, dP");
   turns.take();
+  FLASHBACK_MARK("S, dP");
   // A fence before every batch, also where no register changed: without it the four warps enter the products
   // apart, and the tile takes 8 % longer.
   ptx::wgmma_fence();
@@ -257,8 +257,8 @@ __device__ __forceinline__ void compute_tile(const Parameters& p, SharedMemory<c
   rows.load(stats + kQueryRows * sizeof(float));
   ptx::wgmma_wait<0>();
   ptx::pin(dp);
-  FLASHBACK_MARK("dS");
   wait_for_peer<config.ctas>(sm.ds_empty[ds_at.slot], ds_at.empty());
+  FLASHBACK_MARK("dS");
   ds_row += ptx::shared_address(&sm.ds[ds_at.slot]);
 #pragma unroll
   for (int block = 0; block < 8; ++block) {
@@ -428,8 +428,8 @@ __device__ void multiply(const Parameters& p, SharedMemory<config.ctas>& sm, int
         peer_at.advance();
       }
 
-      FLASHBACK_MARK("store dQ");
       wait(sm.dq_empty[dq_at.slot], dq_at.empty());
+      FLASHBACK_MARK("store dQ");
       const std::uint32_t to = ptx::shared_address(sm.dq[dq_at.slot]) + thread * 16;
 #pragma unroll
       for (int i = 0; i < 32; i += 4) {
@@ -494,9 +494,9 @@ __device__ void send(const Parameters& p, SharedMemory<2>& sm, int rank) {
   for_each_ds<config>(
       p, sm, rank ^ 1,
       [&](const auto& ds_at) {
-        FLASHBACK_MARK("send dS");
         ptx::wait_for_cluster(sm.of_peer.ds_empty[at.slot], at.empty());
         wait(sm.ds_full[ds_at.slot], ds_at.full());
+        FLASHBACK_MARK("send dS");
         ptx::send_bulk(rank ^ 1, sm.peer.ds[at.slot], &sm.ds[ds_at.slot], sm.of_peer.ds_full[at.slot]);
         at.advance();
       },

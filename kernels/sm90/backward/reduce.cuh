@@ -26,10 +26,10 @@ __device__ void reduce(const Parameters& p, SharedMemory& sm, int dq_stage, int 
         const std::int64_t sequence = query_number(p, work, work.kv_head * p.group + i);
 #pragma unroll 1
         for (; next < tiles; next += step) {
-          FLASHBACK_MARK("add dQ");
           const int along = work.first + next, t = along < work.end ? along : along - tiles;
           float* const to = p.dq_accum + (sequence + t) * kFloats;
           wait(sm.dq_full[dq_stage], dq_parity);
+          FLASHBACK_MARK("add dQ");
           // Pairs are not deterministic.
           std::int32_t* const additions =
               config.ctas == 1 && p.dq_turns ? p.dq_turns + sequence + t : nullptr;

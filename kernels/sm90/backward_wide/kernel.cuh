@@ -184,8 +184,8 @@ __device__ __forceinline__ void multiply_dq(Accumulator& dq, const Side& keys) {
 // A finished dQ on its way to reduce, which may have it once asynchronous units see it.
 __device__ __forceinline__ void stage_dq(SharedMemory& sm, const Accumulator& dq, std::uint32_t tile) {
   const auto at = RingPosition<kDqStages>::after(tile);
-  FLASHBACK_MARK("store dQ");
   wait(sm.dq_empty[at.slot], at.empty());
+  FLASHBACK_MARK("store dQ");
   const std::uint32_t to = ptx::shared_address(sm.dq[at.slot]) + threadIdx.x % kGroupThreads * 16;
 #pragma unroll
   for (int i = 0; i < 64; i += 4)

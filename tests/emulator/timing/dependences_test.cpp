@@ -50,10 +50,10 @@ TEST(Dependences, AtABarrierAllComeAfterAllAndWhoOnlyArrivesDoesNot) {
         record(two_warps(section("a") + "bar.sync 1, 64;\n" + section("b"),
                          section("c") + (meets ? "bar.sync" : "bar.arrive") + " 1, 64;\n" + section("d")),
                2));
-    EXPECT_TRUE(found.before(1, 0, 0, 1)) << meets;         // c, b
-    EXPECT_EQ(found.before(0, 0, 1, 1), meets);             // a, d
-    EXPECT_FALSE(found.before(0, 0, 1, 0)) << meets;        // a, c
-    EXPECT_FALSE(found.before(0, 1, 1, 1)) << meets;        // b, d
+    EXPECT_TRUE(found.before(1, 0, 0, 1)) << meets;   // c, b
+    EXPECT_EQ(found.before(0, 0, 1, 1), meets);       // a, d
+    EXPECT_FALSE(found.before(0, 0, 1, 0)) << meets;  // a, c
+    EXPECT_FALSE(found.before(0, 1, 1, 1)) << meets;  // b, d
   }
 }
 

@@ -108,7 +108,8 @@ TEST(Traces, APairInAnotherOrderIsToldWithTheTimeBetween) {
   const auto moved = [](const std::string& section, double tiles) {
     trace::Run run = runs()[0];
     for (timing::Outcome::Begin& begin : run.outcome.begins) {
-      if (run.timeline.kernel->sections[begin.section] == section) begin.time += tiles * steady_tile(run).cycles;
+      if (run.timeline.kernel->sections[begin.section] == section)
+        begin.time += tiles * steady_tile(run).cycles;
     }
     return compare_order(run, runs()[0], dependences());
   };
