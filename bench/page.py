@@ -24,7 +24,9 @@ SERIES = [("h200-backward-", "The backward pass beside FlashAttention-3"),
           ("h200-sweep-", "The published sweep's 124 configurations of the backward pass, beside FlashAttention-3"),
           ("h200-forward-", "The forward pass beside FlashAttention-3"),
           ("h200-torch-backward-", "The backward pass through PyTorch, beside cuDNN and FlashAttention-2"),
-          ("h200-torch-forward-", "The forward pass through PyTorch, beside FlashAttention-2, cuDNN and FlashAttention-3")]
+          ("h200-torch-forward-", "The forward pass through PyTorch, beside FlashAttention-2, cuDNN and FlashAttention-3"),
+          ("h200-torch-forward-wide-",
+           "The forward pass at head dimension 128 through PyTorch, beside FlashAttention-2 and cuDNN")]
 OURS = "flashback"
 
 
