@@ -153,7 +153,8 @@ constexpr Survivor kSurvivors[] = {
     {Arch::kSm90, "forward", "pass over", "bar.warp.sync", kDropped, 5,
      "the warp has not read what it hands back"},
     {Arch::kSm90, "forward", "negate Q", "bar.warp.sync", kDropped, 1,
-     "all lanes issue the product together, each behind its own stores and fence"},
+     "all lanes issue the product together, each behind its own stores and fence, and in the emulator a warp "
+     "reads its own sixteen rows of A"},
     {Arch::kSm90, "forward", "S, O", "wgmma.fence", kDropped, 3,
      "before P V: its registers have not changed since the fence before S; brings the four warps into the "
      "product together"},

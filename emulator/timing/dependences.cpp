@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "emulator/timing/product_groups.h"
 #include "emulator/timing/units.h"
 
 namespace flashback::emulator::timing {
@@ -46,8 +47,7 @@ class Play {
     std::size_t next = 0;
     std::uint16_t marks = 0;
     bool met = false;  // the named barrier at which it stands
-    std::uint32_t products = 0;
-    std::vector<std::uint32_t> group_ends;
+    ProductGroups groups;
   };
   struct Mbarrier {
     Phases phases;
@@ -112,18 +112,17 @@ class Play {
         return true;
       case Action::kGroupProduct: {
         std::vector<Product>& products = groups_[w / 4];
-        if (products.size() == warp.products) products.push_back({0, Begun(warps_.size())});
-        Product& product = products[warp.products++];
+        if (products.size() == warp.groups.products) products.push_back({0, Begun(warps_.size())});
+        Product& product = products[warp.groups.products++];
         ++product.warps;
         join(product.issued, warp.begun);
         return true;
       }
       case Action::kGroupCommit:
-        warp.group_ends.push_back(warp.products);
+        warp.groups.commit();
         return true;
       case Action::kGroupWait: {
-        const std::size_t groups = warp.group_ends.size();
-        const std::uint32_t wanted = groups > event.a ? warp.group_ends[groups - event.a - 1] : 0;
+        const std::uint32_t wanted = warp.groups.over(event.a);
         if (wanted == 0) return true;
         const Product& last = groups_[w / 4][wanted - 1];
         if (last.warps < 4) return false;

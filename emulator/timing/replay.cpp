@@ -6,6 +6,7 @@
 #include <array>
 #include <queue>
 
+#include "emulator/timing/product_groups.h"
 #include "emulator/timing/units.h"
 
 namespace flashback::emulator::timing {
@@ -79,8 +80,7 @@ class Replay {
     std::vector<double> done;  // of each event: when its result may be used
     double stored = 0, tensor_loaded = 0, tensor_stored = 0;
     OutgoingGroups outgoing;
-    std::uint32_t products = 0;             // wgmma issued
-    std::vector<std::uint32_t> group_ends;  // products issued when a group was committed
+    ProductGroups groups;
     std::uint16_t section = 0, marks = 0;
     double section_began = 0, wait_began = -1;
     bool finished = false;
@@ -227,7 +227,7 @@ class Replay {
         return true;
       case Action::kGroupProduct: {
         Warpgroup& group = groups_[w / 4];
-        const std::uint32_t n = warp.products++;
+        const std::uint32_t n = warp.groups.products++;
         if (group.issued.size() <= n) group.issued.resize(n + 1);
         if (++group.issued[n] == 4) {
           queue_tensor(1 + w / 4, {now + costs_.product_issue, Product::unpacked(event.a), false, 0,
@@ -236,11 +236,10 @@ class Replay {
         return true;
       }
       case Action::kGroupCommit:
-        warp.group_ends.push_back(warp.products);
+        warp.groups.commit();
         return true;
       case Action::kGroupWait: {
-        const std::size_t groups = warp.group_ends.size();
-        const std::uint32_t wanted = groups > event.a ? warp.group_ends[groups - event.a - 1] : 0;
+        const std::uint32_t wanted = warp.groups.over(event.a);
         if (groups_[w / 4].done >= wanted) {
           waited(w, groups_[w / 4].last);
           return true;
