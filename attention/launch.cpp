@@ -58,7 +58,8 @@ Status enqueue(Device& device, const Plan& plan, Stream stream) {
         .cluster = planned.cluster,
         .block = planned.block,
         .shared_bytes = planned.shared_bytes,
-        .parameters = std::visit([](const auto& p) { return std::as_bytes(std::span(&p, 1)); }, *parameters)};
+        .parameters = std::visit([](const auto& p) { return std::as_bytes(std::span(&p, 1)); }, *parameters),
+        .together = planned.together};
     if (Status s = device.launch(launch, stream); !s.ok()) {
       return {s.code(), fmt::format("{}: {}", planned.step, s.sentence())};
     }

@@ -60,6 +60,7 @@ struct PlannedLaunch {
   const Entry* entry = nullptr;
   Dim3 grid, cluster, block;
   std::uint32_t shared_bytes = 0;
+  bool together = false;  // its CTAs wait for each other
   EntryParameters parameters;
 };
 

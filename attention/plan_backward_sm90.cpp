@@ -66,7 +66,10 @@ class HopperPlanner : BackwardPlanner {
     const auto grid =
         static_cast<std::uint32_t>(std::min(workers, items)) * static_cast<std::uint32_t>(ctas());
     add("main", paired() ? kernel_.pair : kernel_.main, {grid, 1, 1}, main);
-    plan_.launches[plan_.launches.size() - 1].cluster = {static_cast<std::uint32_t>(ctas()), 1, 1};
+    PlannedLaunch& launch = plan_.launches[plan_.launches.size() - 1];
+    launch.cluster = {static_cast<std::uint32_t>(ctas()), 1, 1};
+    // Turns are waited for, and the first items are not taken from the counter.
+    launch.together = problem_.deterministic;
   }
 
   // Of sequences that are all alike.

@@ -77,8 +77,9 @@ std::string to_text(const Plan& plan) {
   for (const WorkspacePart& part : plan.cleared) fmt::format_to(line, "  {:<12}{}\n", "clear", part.name);
   for (const PlannedLaunch& launch : plan.launches) {
     fmt::format_to(line, "  {:<12}{}\n", launch.step, launch.entry->name);
-    fmt::format_to(line, "  {:12}grid {}, cluster {}, block {}, dynamic shared memory {} bytes\n", "",
-                   text(launch.grid), text(launch.cluster), text(launch.block), launch.shared_bytes);
+    fmt::format_to(line, "  {:12}grid {}{}, cluster {}, block {}, dynamic shared memory {} bytes\n", "",
+                   text(launch.grid), launch.together ? " at once" : "", text(launch.cluster),
+                   text(launch.block), launch.shared_bytes);
     fmt::format_to(line, "  {:12}{}\n", "",
                    std::visit([](const auto& p) { return text(p); }, launch.parameters));
   }

@@ -133,9 +133,18 @@ class CudaDevice final : public Workbench {
     cuda::Function function = nullptr;
     if (Status s = find(*launch.image, launch.entry, launch.shared_bytes, &function); !s.ok()) return s;
 
-    cuda::LaunchAttribute cluster{.id = cuda::LaunchAttribute::kClusterDimension, .padding = {}, .bytes = {}};
-    cluster.cluster = {launch.cluster.x, launch.cluster.y, launch.cluster.z};
-    const bool clustered = launch.cluster.x * launch.cluster.y * launch.cluster.z > 1;
+    std::array<cuda::LaunchAttribute, 2> attributes = {};
+    unsigned attribute_count = 0;
+    if (launch.cluster.x * launch.cluster.y * launch.cluster.z > 1) {
+      cuda::LaunchAttribute& attribute = attributes[attribute_count++];
+      attribute.id = cuda::LaunchAttribute::kClusterDimension;
+      attribute.cluster = {launch.cluster.x, launch.cluster.y, launch.cluster.z};
+    }
+    if (launch.together) {
+      cuda::LaunchAttribute& attribute = attributes[attribute_count++];
+      attribute.id = cuda::LaunchAttribute::kCooperative;
+      attribute.cooperative = 1;
+    }
     const cuda::LaunchConfig config{.grid_x = launch.grid.x,
                                     .grid_y = launch.grid.y,
                                     .grid_z = launch.grid.z,
@@ -144,8 +153,8 @@ class CudaDevice final : public Workbench {
                                     .block_z = launch.block.z,
                                     .shared_bytes = launch.shared_bytes,
                                     .stream = handle(stream),
-                                    .attributes = clustered ? &cluster : nullptr,
-                                    .attribute_count = clustered ? 1u : 0u};
+                                    .attributes = attribute_count > 0 ? attributes.data() : nullptr,
+                                    .attribute_count = attribute_count};
     void* parameters[] = {const_cast<std::byte*>(launch.parameters.data())};
     Status s = driver_.status(driver_.launch(&config, function, parameters, nullptr), "cuLaunchKernelEx");
     if (!s.ok()) return {s.code(), fmt::format("{}: {}", launch.entry, s.sentence())};

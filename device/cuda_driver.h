@@ -38,7 +38,7 @@ enum MapPromotion : int { kMapPromote128 = 2 };
 enum MapFill : int { kMapFillZero = 0 };
 
 struct LaunchAttribute {
-  enum Id : int { kClusterDimension = 4 };
+  enum Id : int { kCooperative = 2, kClusterDimension = 4 };
   Id id;
   char padding[8 - sizeof(int)];
   union {
@@ -46,6 +46,7 @@ struct LaunchAttribute {
     struct {
       unsigned x, y, z;
     } cluster;
+    int cooperative;
   };
 };
 

@@ -64,6 +64,8 @@ struct Launch {
   Dim3 grid, cluster, block;
   std::uint32_t shared_bytes = 0;         // dynamic shared memory
   std::span<const std::byte> parameters;  // every entry takes exactly one struct by value
+  // All CTAs run at once or none does, so that any may wait for any other. Refused where there is no room.
+  bool together = false;
 };
 
 // A stream of the device: a CUstream, or null for the default stream. The emulator runs each launch to its

@@ -73,6 +73,7 @@ Json json_of(const Plan& plan) {
     json["launches"].push_back({{"step", launch.step},
                                 {"entry", launch.entry->name},
                                 {"grid", json_of(launch.grid)},
+                                {"together", launch.together},
                                 {"cluster", json_of(launch.cluster)},
                                 {"block", json_of(launch.block)},
                                 {"shared_bytes", launch.shared_bytes}});

@@ -88,6 +88,15 @@ Status check_launch(const LaunchState& launch, std::size_t parameter_bytes) {
   return {};
 }
 
+// For all CTAs at once, where they ask for it.
+Status check_room(const LaunchState& launch, bool together) {
+  const std::uint64_t ctas = std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z,
+                      room = resident_clusters(launch) * launch.cluster_size();
+  if (!together || ctas <= room) return {};
+  return invalid(fmt::format("the {} CTAs of {} are to run at once; {} multiprocessors have room for {}",
+                             ctas, launch.program->name, launch.multiprocessors, room));
+}
+
 // A module's own variables are global memory, and so is what the caller has allocated.
 class MemoryOfLaunch final : public GlobalMemory {
  public:
@@ -165,6 +174,7 @@ Status Machine::launch(LoadedModule& module, const Launch& launch, const GlobalM
   state.observer = options.observer;
   state.multiprocessors = usual_multiprocessors(options.arch);
   if (Status checked = check_launch(state, launch.parameters.size()); !checked.ok()) return checked;
+  if (Status checked = check_room(state, launch.together); !checked.ok()) return checked;
   const AlignedBytes parameters(launch.parameters);
   state.parameters = parameters.data();
   Printed printed;

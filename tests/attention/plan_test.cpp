@@ -340,6 +340,11 @@ TEST(PlanSm90, PairsForLongSequences) {
   expect_grid(pair, 2 * 66, 1, 1);  // 33 items of two heads
   EXPECT_EQ(main_of(8192 - 128, Mask::kDense).entry->name, "backward_sm90_d64_bf16_dense");
   EXPECT_EQ(main_of(8192, Mask::kDense, true).entry->name, "backward_sm90_d64_bf16_dense");
+  // Who waits for turns must not wait for a CTA that has no multiprocessor.
+  for (const Mask mask : {Mask(Mask::kDense), Mask(Mask::kCausal), Mask{100, 0}}) {
+    EXPECT_TRUE(main_of(512, mask, true).together);
+    EXPECT_FALSE(main_of(512, mask).together);
+  }
   EXPECT_EQ(main_of(32768 - 128, Mask::kCausal).entry->name, "backward_sm90_d64_bf16_causal");
   EXPECT_EQ(main_of(32768, Mask::kCausal).entry->name, "backward_sm90_d64_bf16_causal_pair");
   EXPECT_EQ(main_of(32768, Mask{100, 0}).entry->name, "backward_sm90_d64_bf16_window");

@@ -35,12 +35,15 @@ static_assert(same(kMapSwizzle128, CU_TENSOR_MAP_SWIZZLE_128B));
 static_assert(same(kMapPromote128, CU_TENSOR_MAP_L2_PROMOTION_L2_128B));
 static_assert(same(kMapFillZero, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 static_assert(same(LaunchAttribute::kClusterDimension, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION));
+static_assert(same(LaunchAttribute::kCooperative, CU_LAUNCH_ATTRIBUTE_COOPERATIVE));
 
 static_assert(sizeof(Result) == sizeof(CUresult) && CUDA_SUCCESS == 0);
 static_assert(sizeof(DeviceNumber) == sizeof(CUdevice) && sizeof(DevicePointer) == sizeof(CUdeviceptr));
 
 static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute) && alignof(LaunchAttribute) <= 8);
-static_assert(offsetof(LaunchAttribute, cluster) == offsetof(CUlaunchAttribute, value));
+static_assert(offsetof(LaunchAttribute, cluster) == offsetof(CUlaunchAttribute, value) &&
+              offsetof(LaunchAttribute, cooperative) == offsetof(CUlaunchAttribute, value) &&
+              same(sizeof(LaunchAttribute::cooperative), sizeof(CUlaunchAttributeValue::cooperative)));
 static_assert(sizeof(LaunchConfig) == sizeof(CUlaunchConfig));
 static_assert(offsetof(LaunchConfig, grid_x) == offsetof(CUlaunchConfig, gridDimX) &&
               offsetof(LaunchConfig, block_x) == offsetof(CUlaunchConfig, blockDimX) &&

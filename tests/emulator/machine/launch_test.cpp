@@ -53,6 +53,18 @@ TEST_F(Launches, Block) {
   expect("160 threads; the entry is compiled for at most 128");
 }
 
+// 148 multiprocessors, with this much shared memory a CTA each.
+TEST_F(Launches, Together) {
+  launch_.shared_bytes = 200 * 1024;
+  launch_.together = true;
+  launch_.grid = {148, 1, 1};
+  EXPECT_EQ(sentence(), "");
+  launch_.grid = {149, 1, 1};
+  expect("the 149 CTAs of test are to run at once; 148 multiprocessors have room for 148");
+  launch_.together = false;
+  EXPECT_EQ(sentence(), "");
+}
+
 TEST_F(Launches, SharedMemory) {
   launch_.shared_bytes = 232448;
   EXPECT_EQ(sentence(), "");
