@@ -160,7 +160,8 @@ Predicted predict(Arch arch, const Problem& problem, const CtaTimes& times, cons
   return pass;
 }
 
-Interval interval_of(double nominal, std::vector<double> values) {
+Interval interval_of(std::vector<double> values) {
+  const double nominal = values.front();
   std::sort(values.begin(), values.end());
   const auto at = [&](double share) {
     return values[static_cast<std::size_t>(share * double(values.size() - 1) + 0.5)];

@@ -15,6 +15,7 @@ namespace flashback::bench {
 // Cycles of a CTA by its trip count: replayed where recorded, linear between and beyond.
 class CtaTimes {
  public:
+  CtaTimes() = default;
   CtaTimes(const Recordings& recordings, const emulator::timing::Costs& costs);
   double cycles(int trips) const;
   // Of one more tile in the steady state.
@@ -43,7 +44,7 @@ struct Interval {
   double low = 0, high = 0;  // 10 % and 90 % of all settings
   double least = 0, most = 0;
 };
-Interval interval_of(double nominal, std::vector<double> values);
+Interval interval_of(std::vector<double> values);  // the first is nominal
 
 // Every combination of the open constants at low, nominal and high; the first is nominal throughout.
 std::vector<emulator::timing::Costs> settings(Arch arch);

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <map>
 
 #include "attention/launch.h"
 #include "emulator/timing/replay.h"
+#include "emulator/trace/trace.h"
 #include "program/failure.h"
 
 namespace flashback::bench {
@@ -76,11 +78,19 @@ std::string missing(const Case& c, const Variant& v) {
   return status.ok() ? "" : status.sentence();
 }
 
-// Recordings of kernels, made once each.
+// A kernel as recorded, and how long its CTAs take under each setting.
+struct Recorded {
+  Recordings recordings;
+  std::vector<CtaTimes> times;
+};
+
+// Recorded kernels, each made once.
 class Shelf {
  public:
-  explicit Shelf(const std::function<void(const std::string&)>& began) : began_(began) {}
-  const Recordings& of(const Problem& problem) {
+  Shelf(std::vector<Costs> settings, const std::function<void(const std::string&)>& began)
+      : settings_(std::move(settings)), began_(began) {}
+  const std::vector<Costs>& settings() const { return settings_; }
+  const Recorded& of(const Problem& problem) {
     Plan plan;
     program::require(make_plan(kArch, problem, &plan));
     const std::string key = plan.kernel->main.name +
@@ -89,15 +99,21 @@ class Shelf {
     const auto found = shelf_.find(key);
     if (found != shelf_.end()) return found->second;
     began_("recording " + key);
-    return shelf_.emplace(key, record(kArch, problem, kTripCounts)).first->second;
+    Recorded& recorded = shelf_[key];
+    recorded.recordings = record(kArch, problem, kTripCounts);
+    recorded.times.resize(settings_.size());
+    in_parallel(settings_.size(),
+                [&](std::size_t i) { recorded.times[i] = CtaTimes(recorded.recordings, settings_[i]); });
+    return recorded;
   }
 
  private:
+  const std::vector<Costs> settings_;
   const std::function<void(const std::string&)>& began_;
-  std::map<std::string, Recordings> shelf_;
+  std::map<std::string, Recorded> shelf_;
 };
 
-Row row_of(const Case& c, const Variant& variant, const std::vector<Costs>& settings, Shelf& shelf,
+Row row_of(const Case& c, const Variant& variant, Shelf& shelf,
            const std::function<void(const std::string&)>& began) {
   const Problem problem = problem_of(c, variant), baseline = problem_of(c, kBaseline);
   Row row;
@@ -110,26 +126,30 @@ Row row_of(const Case& c, const Variant& variant, const std::vector<Costs>& sett
   row.dtype = c.dtype;
   row.no_kernel = missing(c, variant);
   if (!row.no_kernel.empty()) return row;
-  const Recordings &recorded = shelf.of(problem), &recorded_baseline = shelf.of(baseline);
+  const Recorded &recorded = shelf.of(problem), &recorded_baseline = shelf.of(baseline);
   began("predicting " + c.name + " " + row.variant);
   const std::vector<std::int64_t> sequences = sequences_of(c);
+  const std::vector<Costs>& settings = shelf.settings();
   const std::size_t n = settings.size();
-  std::vector<double> tflops(n), before(n), ratio(n), tile(n), tile_before(n);
+  std::vector<double> tflops(n), before(n), tile(n), tile_before(n), shorter(n);
+  row.ratios.resize(n);
   in_parallel(n, [&](std::size_t i) {
-    const CtaTimes times(recorded, settings[i]), times_before(recorded_baseline, settings[i]);
-    const Predicted pass = predict(kArch, problem, times, settings[i], sequences),
-                    pass_before = predict(kArch, baseline, times_before, settings[i], sequences);
+    const Predicted pass = predict(kArch, problem, recorded.times[i], settings[i], sequences),
+                    pass_before =
+                        predict(kArch, baseline, recorded_baseline.times[i], settings[i], sequences);
     tflops[i] = pass.tflops;
     before[i] = pass_before.tflops;
-    ratio[i] = pass.tflops / pass_before.tflops;
+    row.ratios[i] = pass.tflops / pass_before.tflops;
     tile[i] = pass.tile_cycles;
     tile_before[i] = pass_before.tile_cycles;
+    shorter[i] = 1 - pass.tile_cycles / pass_before.tile_cycles;
   });
-  row.tflops = interval_of(tflops[0], tflops);
-  row.tflops_baseline = interval_of(before[0], before);
-  row.ratio = interval_of(ratio[0], ratio);
-  row.tile_cycles = interval_of(tile[0], tile);
-  row.tile_baseline = interval_of(tile_before[0], tile_before);
+  row.tflops = interval_of(tflops);
+  row.tflops_baseline = interval_of(before);
+  row.ratio = interval_of(row.ratios);
+  row.tile_cycles = interval_of(tile);
+  row.tile_baseline = interval_of(tile_before);
+  row.tile_shorter = interval_of(shorter);
   return row;
 }
 
@@ -177,12 +197,11 @@ SuiteResult predict_headline(bool with_intervals, const std::function<void(const
       {{"dense_det", kHeads, 16384, Mask::kDense, Dtype::kBf16, true}, 709, 774},
       {{"causal_det", kHeads, 16384, Mask::kCausal, Dtype::kBf16, true}, 664, 725},
   };
-  const std::vector<Costs> all = settings_for(with_intervals);
-  Shelf shelf(began);
+  Shelf shelf(settings_for(with_intervals), began);
   SuiteResult result;
-  result.settings = all.size();
+  result.settings = shelf.settings().size();
   for (const Published& published : cases) {
-    Row row = row_of(published.c, kResult, all, shelf, began);
+    Row row = row_of(published.c, kResult, shelf, began);
     row.published_baseline = published.baseline;
     row.published = published.result;
     row.published_ratio_low = row.published_ratio_high = published.result / published.baseline;
@@ -195,22 +214,23 @@ SuiteResult predict_ablation(bool with_intervals, const std::function<void(const
   struct Published {
     Variant variant;
     double dense_low, dense_high, causal_low, causal_high;
+    double tile_shorter;  // of the dense tile; 0: not published
   };
   const Published changes[] = {
-      {{TensorMemory::kSplit, Signal::kCta}, 1.02, 1.02, 1.03, 1.04},
-      {{TensorMemory::kAliased, Signal::kWarp}, 1.08, 1.09, 1.00, 1.01},
-      {kResult, 1.13, 1.15, 1.11, 1.15},
+      {{TensorMemory::kSplit, Signal::kCta}, 1.02, 1.02, 1.03, 1.04, 0.05},
+      {{TensorMemory::kAliased, Signal::kWarp}, 1.08, 1.09, 1.00, 1.01, 0},
+      {kResult, 1.13, 1.15, 1.11, 1.15, 0.19},
   };
-  const std::vector<Costs> all = settings_for(with_intervals);
-  Shelf shelf(began);
+  Shelf shelf(settings_for(with_intervals), began);
   SuiteResult result;
-  result.settings = all.size();
+  result.settings = shelf.settings().size();
   for (const Case& c : {Case{"dense_mha", kHeads, 32768}, Case{"causal_mha", kHeads, 32768, Mask::kCausal}}) {
     for (const Published& change : changes) {
-      Row row = row_of(c, change.variant, all, shelf, began);
+      Row row = row_of(c, change.variant, shelf, began);
       const bool causal = c.mask == Mask::kCausal;
       row.published_ratio_low = causal ? change.causal_low : change.dense_low;
       row.published_ratio_high = causal ? change.causal_high : change.dense_high;
+      if (!causal) row.published_shorter = change.tile_shorter;
       result.rows.push_back(std::move(row));
     }
   }
@@ -248,28 +268,34 @@ std::vector<Case> sweep_cases() {
 
 }  // namespace
 
-SuiteResult predict_sweep(const std::function<void(const std::string&)>& began) {
-  const std::vector<Costs> all = settings_for(false);
-  Shelf shelf(began);
+SuiteResult predict_sweep(bool with_intervals, const std::function<void(const std::string&)>& began) {
+  Shelf shelf(settings_for(with_intervals), began);
   SuiteResult result;
-  result.settings = all.size();
-  for (const Case& c : sweep_cases()) result.rows.push_back(row_of(c, kResult, all, shelf, began));
+  result.settings = shelf.settings().size();
+  for (const Case& c : sweep_cases()) result.rows.push_back(row_of(c, kResult, shelf, began));
   return result;
 }
 
 Summary summary(const std::vector<Row>& rows, bool deterministic, std::int64_t seqlen) {
   Summary summary;
-  double logarithms = 0;
+  std::vector<double> logarithms, worst;  // under each setting
   for (const Row& row : rows) {
     if (!row.no_kernel.empty() || row.deterministic != deterministic) continue;
     if (seqlen != 0 && row.seqlen != seqlen) continue;
-    logarithms += std::log(row.ratio.nominal);
-    if (summary.rows++ == 0 || row.ratio.nominal < summary.worst) {
-      summary.worst = row.ratio.nominal;
-      summary.worst_case = row.name;
+    if (summary.rows++ == 0) {
+      logarithms.assign(row.ratios.size(), 0);
+      worst.assign(row.ratios.size(), std::numeric_limits<double>::infinity());
+    }
+    if (row.ratios[0] < worst[0]) summary.worst_case = row.name;
+    for (std::size_t i = 0; i < row.ratios.size(); ++i) {
+      logarithms[i] += std::log(row.ratios[i]);
+      worst[i] = std::min(worst[i], row.ratios[i]);
     }
   }
-  summary.geometric_mean = summary.rows ? std::exp(logarithms / summary.rows) : 0;
+  if (summary.rows == 0) return summary;
+  for (double& logarithm : logarithms) logarithm = std::exp(logarithm / summary.rows);
+  summary.geometric_mean = interval_of(logarithms);
+  summary.worst = interval_of(worst);
   return summary;
 }
 
@@ -303,12 +329,34 @@ std::vector<Pair> work_of_units(const Recordings& before, const Recordings& afte
   return work;
 }
 
+using OnPath = Sensitivity::OnPath;
+
+// The longest of the baseline first, then what is on the others alone.
+std::vector<OnPath> paths(const Recordings& before, const Recordings& after, const Costs& usual,
+                          const Costs& no_special) {
+  std::vector<OnPath> paths;
+  const auto walk = [&](const Recordings& recordings, const Costs& costs, double OnPath::*which) {
+    emulator::trace::Run run;
+    run.outcome = emulator::timing::replay(recordings.rbegin()->second, costs, &run.timeline);
+    for (const auto& [what, cycles] : emulator::trace::critical_path(run)) {
+      const auto found =
+          std::find_if(paths.begin(), paths.end(), [&](const OnPath& path) { return path.what == what; });
+      (found == paths.end() ? paths.emplace_back(OnPath{what}) : *found).*which = cycles;
+    }
+  };
+  walk(before, usual, &OnPath::baseline);
+  walk(after, usual, &OnPath::result);
+  walk(after, no_special, &OnPath::beyond);
+  return paths;
+}
+
 }  // namespace
 
 Sensitivity predict_sensitivity(const std::function<void(const std::string&)>& began) {
   const Case c = {"dense_mha", kHeads, 32768};
-  Shelf shelf(began);
-  const Recordings &before = shelf.of(problem_of(c, kBaseline)), &after = shelf.of(problem_of(c, kResult));
+  Shelf shelf(settings(kArch), began);
+  const Recorded &baseline = shelf.of(problem_of(c, kBaseline)), &changed = shelf.of(problem_of(c, kResult));
+  const Recordings &before = baseline.recordings, &after = changed.recordings;
   const Costs usual = emulator::timing::nominal(kArch);
   std::vector<std::pair<std::string, Costs>> changes = {{"nominal", usual}};
   for (const emulator::timing::Constant& constant : emulator::timing::constants(kArch)) {
@@ -324,6 +372,7 @@ Sensitivity predict_sensitivity(const std::function<void(const std::string&)>& b
     for (const auto& [field, value] : values) changes.back().second.*field = value;
   };
   free("special functions", {{&Costs::special, kNothing}, {&Costs::special_latency, 4}});
+  const Costs no_special = changes.back().second;
   free("fp32, integers and conversions", {{&Costs::fma2, kNothing},
                                           {&Costs::alu, kNothing},
                                           {&Costs::convert, kNothing},
@@ -349,19 +398,19 @@ Sensitivity predict_sensitivity(const std::function<void(const std::string&)>& b
   });
   result.work = work_of_units(before, after, usual);
 
-  const std::vector<Costs> all = settings(kArch);
+  result.path = paths(before, after, usual, no_special);
+
+  const std::vector<Costs>& all = shelf.settings();
   std::vector<double> ratios(all.size());
-  in_parallel(all.size(), [&](std::size_t i) {
-    ratios[i] = CtaTimes(before, all[i]).tile() / CtaTimes(after, all[i]).tile();
-  });
-  result.widths.push_back({"nothing more", interval_of(ratios[0], ratios)});
+  for (std::size_t i = 0; i < all.size(); ++i) ratios[i] = baseline.times[i].tile() / changed.times[i].tile();
+  result.widths.push_back({"nothing more", interval_of(ratios)});
   for (const emulator::timing::Constant& constant : emulator::timing::constants(kArch)) {
     if (!constant.open) continue;
     std::vector<double> left;
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (all[i].*constant.value == constant.nominal) left.push_back(ratios[i]);
     }
-    result.widths.push_back({constant.name, interval_of(ratios[0], left)});
+    result.widths.push_back({constant.name, interval_of(left)});
   }
   return result;
 }

@@ -24,8 +24,11 @@ struct Row {
   std::string no_kernel;  // why there is nothing to say; the rest is empty then
 
   Interval tflops, tflops_baseline, ratio, tile_cycles, tile_baseline;
+  Interval tile_shorter;       // than the baseline's, as a share of that
+  std::vector<double> ratios;  // under each setting, the first nominal
   // As published: of the baseline, of the variant, and their ratio; a range where the text has one. 0: none.
   double published_baseline = 0, published = 0, published_ratio_low = 0, published_ratio_high = 0;
+  double published_shorter = 0;
   bool has_published() const { return published_ratio_low != 0; }
   bool inside() const {
     return has_published() && ratio.low <= published_ratio_high && published_ratio_low <= ratio.high;
@@ -54,8 +57,8 @@ struct SuiteResult {
 // length or of all (0).
 struct Summary {
   int rows = 0;
-  double geometric_mean = 0, worst = 0;
-  std::string worst_case;
+  Interval geometric_mean, worst;
+  std::string worst_case;  // nominal
 };
 Summary summary(const std::vector<Row>& rows, bool deterministic, std::int64_t seqlen = 0);
 inline constexpr std::int64_t kSweepLengths[] = {512, 1024, 2048, 4096, 8192, 16384, 32768};
@@ -64,8 +67,8 @@ inline constexpr std::int64_t kSweepLengths[] = {512, 1024, 2048, 4096, 8192, 16
 SuiteResult predict_headline(bool with_intervals, const std::function<void(const std::string&)>& began);
 SuiteResult predict_ablation(bool with_intervals, const std::function<void(const std::string&)>& began);
 // 124 rows of the kinds that were published: lengths 512 to 32k; grouped queries; dense, causal, local and
-// variable lengths; both dtypes; deterministic and not. Which rows those were is not published. Nominal.
-SuiteResult predict_sweep(const std::function<void(const std::string&)>& began);
+// variable lengths; both dtypes; deterministic and not. Which rows those were is not published.
+SuiteResult predict_sweep(bool with_intervals, const std::function<void(const std::string&)>& began);
 
 // Of a dense tile, aliased/cta and split/warp.
 struct Pair {
@@ -77,6 +80,13 @@ struct Sensitivity {
   // that cost nothing, which says what binds: "copy_latency 450", "tensor core free".
   std::vector<Pair> cycles;
   std::vector<Pair> work;  // cycles for which each unit works
+  // Cycles on the critical path of a tile, nominal; and on that of the result were special functions free,
+  // which says what binds when the slowest warp does not.
+  struct OnPath {
+    std::string what;
+    double baseline = 0, result = 0, beyond = 0;
+  };
+  std::vector<OnPath> path;
   // What is left of the interval of the ratio of cycles were one open constant known, and nominal.
   struct Width {
     std::string known;

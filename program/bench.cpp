@@ -100,7 +100,7 @@ ExitCode run_predicted(Suite suite, const Options& options) {
   const bench::SuiteResult result =
       suite == Suite::kHeadline   ? bench::predict_headline(!options.nominal, began)
       : suite == Suite::kAblation ? bench::predict_ablation(!options.nominal, began)
-                                  : bench::predict_sweep(began);
+                                  : bench::predict_sweep(!options.nominal, began);
   if (options.json) {
     fmt::print("{}\n", to_json(suite, result).dump(2));
   } else {
@@ -123,6 +123,10 @@ ExitCode run_sensitivity(const Options& options) {
                  {"word", "predicted"},
                  {"tile_cycles", json_of(found.cycles)},
                  {"work_cycles", json_of(found.work)}};
+    for (const auto& [what, baseline, result, beyond] : found.path) {
+      json["path_cycles"].push_back(
+          {{"what", what}, {"baseline", baseline}, {"result", result}, {"result_no_special", beyond}});
+    }
     for (const auto& [known, ratio] : found.widths)
       json["ratio_if_known"].push_back({{"known", known}, {"low", ratio.low}, {"high", ratio.high}});
     fmt::print("{}\n", json.dump(2));
@@ -137,6 +141,13 @@ ExitCode run_sensitivity(const Options& options) {
     fmt::print("\n");
   };
   print("cycles of a tile, dense, predicted for a B200, one thing changed at a time", found.cycles);
+  fmt::print(
+      "cycles of a tile on its critical path, nominal, and of the result were special functions free\n\n"
+      "{:<42} {:>11} {:>11} {:>11}\n",
+      "", "aliased/cta", "split/warp", "no special");
+  for (const auto& [what, baseline, result, beyond] : found.path)
+    fmt::print("{:<42} {:>11.0f} {:>11.0f} {:>11.0f}\n", what, baseline, result, beyond);
+  fmt::print("\n");
   print("cycles of a tile for which a unit works, nominal", found.work);
   fmt::print("10 % to 90 % of the ratio of tile cycles, were one more constant known\n\n");
   for (const auto& [known, ratio] : found.widths)

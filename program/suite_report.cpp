@@ -28,6 +28,10 @@ Json json_of(const Interval& interval) {
           {"most", interval.most}};
 }
 
+bool within(double published, const Interval& interval) {
+  return interval.low <= published && published <= interval.high;
+}
+
 Json json_of(const Row& row) {
   Json json = {{"case", row.name},         {"variant", row.variant},         {"batch", row.shape.batch},
                {"heads", row.shape.heads}, {"kv_heads", row.shape.kv_heads}, {"seqlen", row.seqlen}};
@@ -54,6 +58,11 @@ Json json_of(const Row& row) {
       json["published"] = {{"ratio_low", row.published_ratio_low}, {"ratio_high", row.published_ratio_high}};
     }
     json["inside"] = row.inside();
+  }
+  json["tile_shorter"] = json_of(row.tile_shorter);
+  if (row.published_shorter != 0) {
+    json["published"]["tile_shorter"] = row.published_shorter;
+    json["tile_inside"] = within(row.published_shorter, row.tile_shorter);
   }
   json["tile_cycles"] = json_of(row.tile_cycles);
   json["tile_cycles_baseline"] = json_of(row.tile_baseline);
@@ -85,13 +94,16 @@ Json to_json(Suite suite, const bench::SuiteResult& result) {
     for (const Half& half : kHalves) {
       const bench::Summary all = bench::summary(result.rows, half.deterministic);
       Json of_half = {{"rows", all.rows},
-                      {"geometric_mean", all.geometric_mean},
-                      {"worst", all.worst},
+                      {"geometric_mean", json_of(all.geometric_mean)},
+                      {"worst", json_of(all.worst)},
                       {"worst_case", all.worst_case},
-                      {"published", {{"geometric_mean", half.geometric_mean}, {"worst", half.worst}}}};
+                      {"published", {{"geometric_mean", half.geometric_mean}, {"worst", half.worst}}},
+                      {"inside",
+                       {{"geometric_mean", within(half.geometric_mean, all.geometric_mean)},
+                        {"worst", within(half.worst, all.worst)}}}};
       for (const std::int64_t seqlen : bench::kSweepLengths) {
         of_half["by_seqlen"][std::to_string(seqlen)] =
-            bench::summary(result.rows, half.deterministic, seqlen).geometric_mean;
+            bench::summary(result.rows, half.deterministic, seqlen).geometric_mean.nominal;
       }
       json[half.name] = of_half;
     }
@@ -125,17 +137,35 @@ std::string to_text(Suite suite, const bench::SuiteResult& result) {
         !row.has_published() || result.settings < 2 ? ""
         : row.inside()                              ? "inside"
                                                     : "outside");
+    if (row.published_shorter != 0) {
+      out += fmt::format(
+          "{:<41} tile {:.1f} % shorter{} (published {:.0f} %)\n", "", 100 * row.tile_shorter.nominal,
+          result.settings > 1
+              ? fmt::format(", {:.1f} - {:.1f} %", 100 * row.tile_shorter.low, 100 * row.tile_shorter.high)
+              : "",
+          100 * row.published_shorter);
+    }
   }
   if (suite == Suite::kSweep) {
     for (const Half& half : kHalves) {
       const bench::Summary all = bench::summary(result.rows, half.deterministic);
-      out += fmt::format(
-          "\n{}: {} rows, geometric mean {:.3f} (published {:.3f}), worst {:.3f}, {} (published {:.3f}); by "
-          "length",
-          half.name, all.rows, all.geometric_mean, half.geometric_mean, all.worst, all.worst_case,
-          half.worst);
-      for (const std::int64_t seqlen : bench::kSweepLengths)
-        out += fmt::format(" {:.3f}", bench::summary(result.rows, half.deterministic, seqlen).geometric_mean);
+      const auto text_of = [&](const Interval& interval, double published) {
+        std::string text = fmt::format("{:.3f}", interval.nominal);
+        if (result.settings > 1) {
+          text += fmt::format(", {:.3f} - {:.3f} (published {:.3f}, {})", interval.low, interval.high,
+                              published, within(published, interval) ? "inside" : "outside");
+        } else {
+          text += fmt::format(" (published {:.3f})", published);
+        }
+        return text;
+      };
+      out += fmt::format("\n{}: {} rows, geometric mean {}; worst {}, {}; means by length", half.name,
+                         all.rows, text_of(all.geometric_mean, half.geometric_mean),
+                         text_of(all.worst, half.worst), all.worst_case);
+      for (const std::int64_t seqlen : bench::kSweepLengths) {
+        out += fmt::format(" {:.3f}",
+                           bench::summary(result.rows, half.deterministic, seqlen).geometric_mean.nominal);
+      }
     }
     out += "\n";
   }

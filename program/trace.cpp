@@ -11,6 +11,7 @@
 #include "program/arguments.h"
 #include "program/judged_run.h"
 #include "program/run_device.h"
+#include "program/section_colours.h"
 #include "program/subcommand.h"
 
 namespace flashback::program {
@@ -131,7 +132,7 @@ ExitCode run_trace(const ProblemOptions& options, const std::string& device, con
     runs.push_back(predicted);
   }
   std::ofstream file(out, std::ios::binary);
-  file << (format == Format::kSvg    ? trace::svg(runs)
+  file << (format == Format::kSvg    ? trace::svg(runs, kSectionColours)
            : format == Format::kJson ? trace::chrome_json(runs)
                                      : trace::text(runs));
   file.close();

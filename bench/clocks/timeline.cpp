@@ -57,6 +57,7 @@ emulator::trace::Run timeline_of(const std::vector<Place>& places,
   emulator::trace::Run run;
   run.title = predicted.title;
   run.word = "measured";
+  run.note = "Units: from the request to the end of the wait for it.";
   const auto kernel = std::make_shared<timing::Kernel>();
   kernel->name = run.title;
   kernel->sections = {""};

@@ -276,12 +276,17 @@ class Replay {
     warp.wait_began = now;
     return false;
   }
-  void wake(std::uint32_t w, double at, const Actor& by) {
+  // What `by` did at `caused` has reached the warp at `at`.
+  void wake(std::uint32_t w, double at, const Actor& by, double caused) {
     Warp& warp = warps_[w];
     warp.parked = Warp::Parked::kNo;
     if (timeline_ && at > warp.wait_began) {
-      timeline_->spans.push_back(
-          {{Agent::kWarp, static_cast<std::uint16_t>(w), warp.section}, warp.wait_began, at, true, by});
+      timeline_->spans.push_back({{Agent::kWarp, static_cast<std::uint16_t>(w), warp.section},
+                                  warp.wait_began,
+                                  at,
+                                  true,
+                                  by,
+                                  caused});
     }
     waited(w, by);
     warp.ready = std::max(warp.ready, at);
@@ -320,10 +325,14 @@ class Replay {
     if (barrier.threads < threads) return !waits;
     const double at = now + costs_.barrier + costs_.barrier_warp * (threads / 32);
     const std::vector<std::uint16_t> waiting = std::move(barrier.waiting);
-    if (timeline_) timeline_->meetings.push_back({now, event.a, static_cast<std::uint32_t>(waiting.size())});
+    if (timeline_ && !waiting.empty()) {
+      const auto [first, last] = std::minmax_element(waiting.begin(), waiting.end());
+      timeline_->meetings.push_back(
+          {now, event.a, static_cast<std::uint32_t>(waiting.size()), *first, *last});
+    }
     barrier = {};
     for (std::uint16_t other : waiting) {
-      wake(other, at, {Agent::kWarp, static_cast<std::uint16_t>(w), event.section});
+      wake(other, at, {Agent::kWarp, static_cast<std::uint16_t>(w), event.section}, now);
     }
     return !waits;
   }
@@ -332,10 +341,13 @@ class Replay {
     Phases& phases = phases_[mbarrier];
     if (!phases.arrive(count, bytes)) return;
     phases.ended_by = by;
+    const double on_the_way = by.agent == Agent::kWarp         ? costs_.arrive
+                              : by.agent == Agent::kTensorCore ? costs_.commit
+                                                               : 0;
     std::vector<Phases::Waiter> still;
     for (const Phases::Waiter& waiter : phases.waiters) {
       if (phases.done(waiter.parity)) {
-        wake(waiter.warp, now + costs_.wake, by);
+        wake(waiter.warp, now + costs_.wake, by, now - on_the_way);
       } else {
         still.push_back(waiter);
       }
@@ -412,7 +424,7 @@ class Replay {
           const double cycles = std::max(operation.product.n / 2.0, costs_.product_floor);
           core.end = std::max(core.began + cycles, core.operands_end);
           core.busy += core.end - core.began;
-          draw_product(operation.actor, core.began, core.end);
+          draw_product(operation.actor, core.began, core.end, operation.ready);
           if (core.queue != 0) {
             push(core.end + costs_.group_end, Item::kGroupDone, static_cast<std::uint32_t>(core.queue - 1), 0,
                  0, operation.actor);
@@ -425,7 +437,7 @@ class Replay {
   }
 
   // Products of one section that follow each other are one span.
-  void draw_product(const Actor& actor, double begin, double end) {
+  void draw_product(const Actor& actor, double begin, double end, double ready) {
     if (!timeline_) return;
     if (last_product_ < timeline_->spans.size()) {
       Span& last = timeline_->spans[last_product_];
@@ -435,7 +447,7 @@ class Replay {
       }
     }
     last_product_ = timeline_->spans.size();
-    timeline_->spans.push_back({actor, begin, end, false, {}});
+    timeline_->spans.push_back({actor, begin, end, false, {}, ready});
   }
 
   void group_product_done(std::uint32_t g, double now, const Actor& by) {
@@ -443,7 +455,7 @@ class Replay {
     groups_[g].last = by;
     for (std::uint32_t w = 4 * g; w < 4 * g + 4 && w < warps_.size(); ++w) {
       if (warps_[w].parked == Warp::Parked::kProducts && groups_[g].done >= warps_[w].what) {
-        wake(w, now, by);
+        wake(w, now, by, now - costs_.group_end);
       }
     }
   }
@@ -514,7 +526,7 @@ class Replay {
       --group.unfinished;
     }
     if (warp.parked == Warp::Parked::kCopies && warp.outgoing.met(warp.what, warp.reads_only)) {
-      wake(transfer.actor.warp, now, transfer.actor);
+      wake(transfer.actor.warp, now, transfer.actor, now);
     }
   }
 

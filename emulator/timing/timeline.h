@@ -23,13 +23,17 @@ struct Span {
   double begin = 0, end = 0;  // cycles
   bool waits = false;
   Actor until;  // of a wait: who ended it
+  // Of a wait: when that one did what ended it; what follows is the signal's time. Of a product: when it
+  // reached the tensor core, which may have been busy.
+  double caused = 0;
 };
 
 // A named barrier that is complete.
 struct Meeting {
   double time = 0;  // of the last arrival
   std::uint32_t barrier = 0;
-  std::uint32_t warps = 0;  // that waited there; others only arrive
+  std::uint32_t warps = 0;            // that waited there; others only arrive
+  std::uint16_t first = 0, last = 0;  // of these
 };
 
 // A wait that is over, also one that was over when it began.

@@ -23,32 +23,29 @@ std::string who(const timing::Kernel& kernel, const timing::Actor& actor) {
 
 std::vector<Lane> lanes_of(const Run& run) {
   const timing::Kernel& kernel = *run.timeline.kernel;
-  Lane units[] = {{"tensor core", false, {}}, {"TMA", false, {}}, {"reduction", false, {}}};
+  Lane units[] = {{"tensor core", false, 0, {}}, {"TMA", false, 0, {}}, {"reduction", false, 0, {}}};
   std::map<std::uint16_t, Lane> warps;
-  std::map<std::uint16_t, std::set<std::uint16_t>> sections, asked;
+  std::set<std::uint16_t> with_sections;
   for (const Span& span : run.timeline.spans) {
     const Bar bar = {span.begin, span.end, kernel.sections[span.actor.section], span.waits,
                      span.waits ? who(kernel, span.until) : ""};
     if (span.actor.agent != Agent::kWarp) {
       units[static_cast<int>(span.actor.agent) - 1].bars.push_back(bar);
-      asked[span.actor.warp].insert(span.actor.section);
       continue;
     }
     Lane& lane = warps[span.actor.warp];
     lane.name = fmt::format("warp {}", span.actor.warp);
     lane.of_warp = true;
+    lane.warp = span.actor.warp;
     lane.bars.push_back(bar);
-    if (span.actor.section != 0) sections[span.actor.warp].insert(span.actor.section);
+    if (span.actor.section != 0) with_sections.insert(span.actor.warp);
   }
   std::vector<Lane> lanes;
   for (Lane& unit : units) {
     if (!unit.bars.empty()) lanes.push_back(std::move(unit));
   }
   for (auto& [warp, lane] : warps) {
-    const std::set<std::uint16_t>& own = sections[warp];
-    if (own.empty() || std::includes(asked[warp].begin(), asked[warp].end(), own.begin(), own.end()))
-      continue;
-    lanes.push_back(std::move(lane));
+    if (with_sections.contains(warp)) lanes.push_back(std::move(lane));
   }
   for (Lane& lane : lanes) {
     std::stable_sort(lane.bars.begin(), lane.bars.end(),
@@ -57,7 +54,7 @@ std::vector<Lane> lanes_of(const Run& run) {
   return lanes;
 }
 
-SteadyTile steady_tile(const Run& run) {
+TileBegins tile_begins(const Run& run) {
   // The warp with the most sections, and the one of them that it begins first.
   std::map<std::uint16_t, std::set<std::uint16_t>> sections;
   std::map<std::uint16_t, std::uint16_t> first;
@@ -69,16 +66,26 @@ SteadyTile steady_tile(const Run& run) {
   const auto most = std::max_element(sections.begin(), sections.end(), [](const auto& x, const auto& y) {
     return x.second.size() < y.second.size();
   });
-  std::vector<double> begins;
+  TileBegins begins;
+  begins.warp = most->first;
   for (const timing::Outcome::Begin& begin : run.outcome.begins) {
-    if (begin.warp == most->first && begin.section == first[most->first]) begins.push_back(begin.time);
+    if (begin.warp == most->first && begin.section == first[most->first]) begins.times.push_back(begin.time);
   }
-  if (begins.size() < 3) return {};
-  std::vector<double> tiles;
-  const std::size_t from = begins.size() / 4, to = std::max(from + 2, begins.size() * 7 / 8);
-  for (std::size_t i = from; i + 1 < to; ++i) tiles.push_back(begins[i + 1] - begins[i]);
+  if (begins.times.size() < 3) return begins;
+  begins.from = begins.times.size() / 4;
+  begins.to = std::max(begins.from + 1, begins.times.size() * 7 / 8 - 1);
+  return begins;
+}
+
+SteadyTile steady_tile(const Run& run) {
+  const TileBegins begins = tile_begins(run);
+  if (begins.from == begins.to) return {};
+  std::vector<std::pair<double, double>> tiles;  // cycles, begin
+  for (std::size_t i = begins.from; i < begins.to; ++i)
+    tiles.emplace_back(begins.times[i + 1] - begins.times[i], begins.times[i]);
   std::sort(tiles.begin(), tiles.end());
-  return {tiles[tiles.size() / 2], begins[begins.size() / 2], static_cast<int>(tiles.size())};
+  const auto& [cycles, begin] = tiles[tiles.size() / 2];
+  return {cycles, begin, static_cast<int>(tiles.size())};
 }
 
 }  // namespace flashback::emulator::trace

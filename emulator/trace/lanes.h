@@ -1,6 +1,7 @@
 // Which lanes a run has, and what stands in them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,20 @@ struct Bar {
 struct Lane {
   std::string name;
   bool of_warp = false;
-  std::vector<Bar> bars;  // ascending; those of a unit may overlap
+  std::uint16_t warp = 0;  // then
+  std::vector<Bar> bars;   // ascending; those of a unit may overlap
 };
 
-// The tensor core, copies, reductions, then the warps that do more than ask a unit for work.
+// When the passes of steady_tile begin, on its warp: all of the run, of which those from `from` up to `to`
+// are between the middle passes.
+struct TileBegins {
+  std::uint16_t warp = 0;
+  std::vector<double> times;
+  std::size_t from = 0, to = 0;  // from < to where there are three
+};
+TileBegins tile_begins(const Run& run);
+
+// The tensor core, copies, reductions, then the warps that have sections.
 std::vector<Lane> lanes_of(const Run& run);
 
 }  // namespace flashback::emulator::trace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 
 #include "emulator/trace/lanes.h"
 
@@ -12,24 +13,40 @@ namespace {
 // Pixels.
 constexpr double kLeft = 110, kRight = 20, kPlot = 1270, kTop = 64, kUnitLane = 30, kUnitRow = 14,
                  kWarpLane = 22, kGap = 4;
-constexpr double kPanelHead = 44, kPanelFoot = 46, kCharacter = 6.2;
+constexpr double kPanelHead = 44, kPanelFoot = 46, kCharacter = 6.2, kTitleCharacter = 9.2;
 
-constexpr const char* kColours[] = {"#4e79a7", "#f28e2b", "#59a14f", "#76b7b2", "#e15759", "#3b7d4f",
-                                    "#b07aa1", "#c9a227", "#9c755f", "#e88fa0", "#6b8fd6", "#86a9c9",
-                                    "#a86464", "#7f7f3f", "#5b5b9b", "#c26fb1", "#489c95"};
+constexpr std::string_view kWaits = "#d2d2d2", kOther = "#000000";
+
+// White, or what can be read on a light colour.
+std::string_view text_on(std::string_view colour) {
+  const auto part = [&](std::size_t at) { return std::stoi(std::string(colour.substr(at, 2)), nullptr, 16); };
+  const double bright = 0.3 * part(1) + 0.59 * part(3) + 0.11 * part(5);
+  return bright > 150 ? "#222" : "#fff";
+}
 
 class Palette {
  public:
-  const char* of(const std::string& name) {
-    const auto [place, fresh] = colours_.try_emplace(name, kColours[colours_.size() % std::size(kColours)]);
-    if (fresh) order_.push_back(name);
-    return place->second;
+  explicit Palette(std::span<const Colour> colours) : colours_(colours) {}
+  std::string_view of(const std::string& section) {
+    used_.insert(section);
+    const auto found = std::find_if(colours_.begin(), colours_.end(),
+                                    [&](const Colour& colour) { return colour.section == section; });
+    return found == colours_.end() ? kOther : found->value;
   }
-  const std::vector<std::string>& order() const { return order_; }
+  // Those that were asked for: in the order of the table, then those that are not in it.
+  std::vector<std::string> used() const {
+    std::set<std::string> others = used_;
+    std::vector<std::string> names;
+    for (const Colour& colour : colours_) {
+      if (others.erase(std::string(colour.section)) != 0) names.emplace_back(colour.section);
+    }
+    names.insert(names.end(), others.begin(), others.end());
+    return names;
+  }
 
  private:
-  std::map<std::string, const char*> colours_;
-  std::vector<std::string> order_;
+  std::span<const Colour> colours_;
+  std::set<std::string> used_;
 };
 
 std::string escaped(const std::string& text) {
@@ -46,6 +63,10 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
+bool of_several_warpgroups(const timing::Meeting& meeting) {
+  return meeting.warps > 4;
+}
+
 class Drawing {
  public:
   std::string finish(double height) {
@@ -59,7 +80,7 @@ class Drawing {
                width, height) +
            body_ + "</svg>\n";
   }
-  void rectangle(double x, double y, double width, double height, const char* fill,
+  void rectangle(double x, double y, double width, double height, std::string_view fill,
                  const std::string& title) {
     body_ += fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\" "
@@ -67,7 +88,7 @@ class Drawing {
         "</rect>\n",
         x, y, width, height, fill, escaped(title));
   }
-  void label(double x, double y, const std::string& text, const char* fill = "#222",
+  void label(double x, double y, const std::string& text, std::string_view fill = "#222",
              const char* anchor = "start", int size = 11, bool bold = false) {
     body_ += fmt::format(
         "<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"{}\" text-anchor=\"{}\" font-size=\"{}\"{}>{}</text>\n", x, y,
@@ -88,15 +109,16 @@ double draw(Drawing& drawing, Palette& palette, const Run& run, double y, double
   const SteadyTile tile = steady_tile(run);
   const double begin = tile.begin - 0.06 * cycles, scale = kPlot / cycles;
   const auto x_of = [&](double time) { return kLeft + std::clamp((time - begin) * scale, 0.0, kPlot); };
-  drawing.label(kLeft, y + 16, run.title, "#000", "start", 15, true);
+  const std::string title = run.title + ", " + run.word;
+  drawing.label(kLeft, y + 16, title, "#000", "start", 15, true);
+  drawing.label(kLeft + kTitleCharacter * static_cast<double>(title.size()) + 16, y + 16, run.note, "#555");
   drawing.label(kLeft + kPlot, y + 16,
-                tile.cycles > 0
-                    ? fmt::format("tile {:.0f} cycles ({}, median of {})", tile.cycles, run.word, tile.tiles)
-                    : "fewer than three tiles",
+                tile.cycles > 0 ? fmt::format("tile {:.0f} cycles (median of {})", tile.cycles, tile.tiles)
+                                : "fewer than three tiles",
                 "#000", "end", 13, true);
   const double top = y + kPanelHead - 12;
   y = top;
-  double warps_top = 0, warps_end = 0;
+  std::map<std::uint16_t, double> tops;  // of the warps' lanes
   for (const Lane& lane : lanes_of(run)) {
     // Bars that overlap share the height: each takes the first row that is free.
     std::vector<double> row_ends;
@@ -113,9 +135,9 @@ double draw(Drawing& drawing, Palette& palette, const Run& run, double y, double
     }
     const double height =
         lane.of_warp ? kWarpLane : std::max(kUnitLane, kUnitRow * static_cast<double>(row_ends.size()));
-    if (lane.of_warp && warps_top == 0) {
-      y += 6;
-      warps_top = y;
+    if (lane.of_warp) {
+      if (tops.empty()) y += 6;
+      tops[lane.warp] = y;
     }
     drawing.rectangle(kLeft, y, kPlot, height, "#f6f6f4", lane.name);
     drawing.label(kLeft - 8, y + height / 2 + 4, lane.name, "#333", "end");
@@ -126,30 +148,35 @@ double draw(Drawing& drawing, Palette& palette, const Run& run, double y, double
         const double x = x_of(bar->begin), width = std::max(x_of(bar->end) - x, 0.6);
         const double at = y + 1 + share * static_cast<double>(row);
         const std::string what = waits ? "waits for " + bar->waits_for : bar->name;
-        drawing.rectangle(x, at, width, share - 0.5, waits ? "#c9c9c9" : palette.of(bar->name),
+        const std::string_view colour = waits ? kWaits : palette.of(bar->name);
+        drawing.rectangle(x, at, width, share - 0.5, colour,
                           fmt::format("{}: {:.0f} to {:.0f} ({:.0f} cycles)", what, bar->begin - tile.begin,
                                       bar->end - tile.begin, bar->end - bar->begin));
         const std::string& shown = waits ? bar->waits_for : bar->name;
-        // A wait in the middle of a section covers its label: the section has it where the wait has not
-        // begun.
-        double free = width;
+        // Waits in the middle of a section cover it: the label goes to the widest part that is left.
+        double left = x, free_x = x, free = waits ? width : 0;
+        const auto part_ends = [&](double end) {
+          if (end - left > free) free_x = left, free = end - left;
+        };
         for (const auto& [other, other_row] : placed) {
-          if (!waits && other->waits && other->begin > bar->begin && other->begin < bar->end) {
-            free = std::min(free, x_of(other->begin) - x);
-          }
+          if (waits || !other->waits || other->end <= bar->begin || other->begin >= bar->end) continue;
+          part_ends(x_of(other->begin));
+          left = x_of(other->end);
         }
+        part_ends(x + width);
         if (free > kCharacter * static_cast<double>(shown.size()) + 4) {
-          drawing.label(x + free / 2, at + share / 2 + 4, shown, waits ? "#555" : "#fff", "middle", 10);
+          drawing.label(free_x + free / 2, at + share / 2 + 4, shown, waits ? "#555" : text_on(colour),
+                        "middle", 10);
         }
       }
     }
     y += height + kGap;
-    if (lane.of_warp) warps_end = y - kGap;
   }
   // Barriers of more than one warpgroup, where the last warp arrives.
   for (const timing::Meeting& meeting : run.timeline.meetings) {
-    if (meeting.warps <= 4 || meeting.time < begin || meeting.time > begin + cycles) continue;
-    drawing.line(x_of(meeting.time), warps_top - 3, x_of(meeting.time), warps_end + 3, "#d62728", "4 3");
+    if (!of_several_warpgroups(meeting) || meeting.time < begin || meeting.time > begin + cycles) continue;
+    const double x = x_of(meeting.time);
+    drawing.line(x, tops[meeting.first] - 3, x, tops[meeting.last] + kWarpLane + 3, "#d62728", "4 3");
   }
   const double step = cycles > 8000 ? 1000 : 500;
   for (double time = 0; time < cycles; time += step) {
@@ -168,23 +195,27 @@ double draw(Drawing& drawing, Palette& palette, const Run& run, double y, double
 
 }  // namespace
 
-std::string svg(std::span<const Run> runs) {
+std::string svg(std::span<const Run> runs, std::span<const Colour> colours) {
   double cycles = 1000;
   for (const Run& run : runs) {
     const SteadyTile tile = steady_tile(run);
     cycles = std::max(cycles, tile.cycles > 0 ? 1.35 * tile.cycles : run.outcome.cycles);
   }
   Drawing drawing;
-  Palette palette;
-  drawing.label(kLeft, 20,
-                "Timeline of one CTA, SM cycles from the begin of a tile. Grey: waits, with what they wait "
-                "for. Red, dashed: barriers of all compute warps, where the last one arrives.",
-                "#333", "start", 12);
+  Palette palette(colours);
+  const bool meetings = std::any_of(runs.begin(), runs.end(), [](const Run& run) {
+    return std::any_of(run.timeline.meetings.begin(), run.timeline.meetings.end(), of_several_warpgroups);
+  });
+  drawing.label(
+      kLeft, 20,
+      std::string("Timeline of one CTA, SM cycles from the begin of a tile. Grey: waits, with what "
+                  "they wait for.") +
+          (meetings ? " Red, dashed: barriers of all compute warps, where the last one arrives." : ""),
+      "#333", "start", 12);
   double y = kTop;
   for (const Run& run : runs) y = draw(drawing, palette, run, y, cycles);
   double x = kLeft;
-  for (const std::string& name : palette.order()) {
-    if (name.empty()) continue;
+  for (const std::string& name : palette.used()) {
     drawing.rectangle(x, 32, 12, 12, palette.of(name), name);
     drawing.label(x + 16, 42, name, "#333");
     x += 30 + kCharacter * static_cast<double>(name.size());

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "emulator/timing/dependences.h"
 #include "emulator/timing/replay.h"
@@ -12,6 +13,7 @@ namespace flashback::emulator::trace {
 struct Run {
   std::string title;
   std::string word = "predicted";  // or measured
+  std::string note;                // what a picture says beside the title; may be empty
   timing::Timeline timeline;
   timing::Outcome outcome;
 };
@@ -20,7 +22,7 @@ struct Run {
 // next, on the warp with the most sections. The median of the middle passes.
 struct SteadyTile {
   double cycles = 0;  // 0: the run has fewer than three passes
-  double begin = 0;   // of a middle one
+  double begin = 0;   // of one that takes so long
   int tiles = 0;      // that the median is of
 };
 SteadyTile steady_tile(const Run& run);
@@ -48,8 +50,22 @@ struct Order {
 };
 Order compare_order(const Run& run, const Run& predicted, const timing::Dependences& dependences);
 
-// The runs one below the other on one scale, a tile and a half of each.
-std::string svg(std::span<const Run> runs);
+// What a tile takes its time for: backwards from the end of a middle tile, always to what was waited for
+// last, to the begin of another. What lies beside that path takes no time.
+struct PathStep {
+  std::string what;   // "warps: softmax", "tensor core: dP", "signals"
+  double cycles = 0;  // a tile; together they are the mean tile
+};
+std::vector<PathStep> critical_path(const Run& run);  // the longest first
+
+// A section's colour, "#rrggbb".
+struct Colour {
+  std::string_view section, value;
+};
+
+// The runs one below the other on one scale, a tile and a third of each. `colours` has the sections in the
+// order of the legend; one that it has not is black.
+std::string svg(std::span<const Run> runs, std::span<const Colour> colours);
 // Trace events as Chrome and Perfetto load them; a cycle is a microsecond there.
 std::string chrome_json(std::span<const Run> runs);
 // A line a span of one tile.

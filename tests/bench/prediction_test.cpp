@@ -54,14 +54,31 @@ TEST(Prediction, SettingsAreEveryCombinationOfTheOpenConstants) {
 }
 
 TEST(Prediction, AnIntervalIsWhatLiesBetweenTheDeciles) {
-  std::vector<double> values;
-  for (int i = 100; i >= 0; --i) values.push_back(i);
-  const Interval interval = interval_of(7, values);
+  std::vector<double> values = {7};
+  for (int i = 100; i >= 0; --i) {
+    if (i != 7) values.push_back(i);
+  }
+  const Interval interval = interval_of(values);
   EXPECT_EQ(interval.nominal, 7);
   EXPECT_EQ(interval.low, 10);
   EXPECT_EQ(interval.high, 90);
   EXPECT_EQ(interval.least, 0);
   EXPECT_EQ(interval.most, 100);
+}
+
+TEST(Suites, AMeanAndAWorstRowAreTakenUnderEachSetting) {
+  std::vector<Row> rows(3);
+  rows[0].name = "first", rows[0].ratios = {1, 4};
+  rows[1].name = "second", rows[1].ratios = {4, 1};
+  rows[2].deterministic = true, rows[2].ratios = {100, 100};
+  const Summary plain = summary(rows, false);
+  EXPECT_EQ(plain.rows, 2);
+  EXPECT_NEAR(plain.geometric_mean.nominal, 2, 1e-12);
+  EXPECT_NEAR(plain.geometric_mean.least, 2, 1e-12);
+  EXPECT_EQ(plain.worst.most, 1);
+  EXPECT_EQ(plain.worst_case, "first");
+  EXPECT_EQ(summary(rows, true).worst.nominal, 100);
+  EXPECT_EQ(summary({}, true).rows, 0);
 }
 
 TEST(Suites, NoRowIsPredictedWithoutItsKernel) {

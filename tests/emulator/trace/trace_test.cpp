@@ -1,6 +1,7 @@
 // The kernel's own run, drawn: lanes, sections, and that what is drawn is what was replayed.
 #include "emulator/trace/trace.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/recorded.h"
+#include "emulator/trace/lanes.h"
 
 namespace flashback::emulator::trace {
 namespace {
@@ -20,7 +22,7 @@ Run run_of(TensorMemory memory, Signal signal) {
   problem.signal = signal;
   const int tiles = kTiles;
   const bench::Recordings recordings = bench::record(Arch::kSm100, problem, {&tiles, 1});
-  Run run;
+  trace::Run run;
   run.title = recordings.at(tiles).kernel->name;
   run.outcome = timing::replay(recordings.at(tiles), timing::nominal(Arch::kSm100), &run.timeline);
   EXPECT_TRUE(run.outcome.ok()) << run.outcome.error;
@@ -77,8 +79,10 @@ TEST(Traces, TheTensorCoreShowsTheOrderOfTheMap) {
   }
 }
 
+constexpr Colour kColours[] = {{"dQ", "#00aa00"}, {"softmax", "#aa0000"}};
+
 TEST(Traces, ViewsHaveEveryLaneAndSection) {
-  const std::string picture = svg(runs()), table = text(runs());
+  const std::string picture = svg(runs(), kColours), table = text(runs());
   for (const char* word : {"tensor core", "TMA", "reduction", "warp 4", "warp 11", "load S", "softmax",
                            "store P", "load dP", "dS", "store dS", "add dQ", "waits for"}) {
     EXPECT_NE(picture.find(word), std::string::npos) << word;
@@ -91,6 +95,100 @@ TEST(Traces, ViewsHaveEveryLaneAndSection) {
     if (event["ph"] == "X") last = std::max(last, event["ts"].get<double>() + event["dur"].get<double>());
   }
   EXPECT_GT(last, 0.9 * runs()[0].outcome.cycles);
+}
+
+// Every warp with a section has a lane, also one that does nothing but ask units for work.
+TEST(Traces, WarpsOfEveryRoleHaveALane) {
+  std::string lanes;
+  for (const Lane& lane : lanes_of(runs()[0])) lanes += lane.name + ", ";
+  EXPECT_EQ(lanes,
+            "tensor core, TMA, reduction, warp 0, warp 1, warp 2, warp 3, warp 4, warp 5, warp 6, warp 7, "
+            "warp 8, warp 9, warp 10, warp 11, warp 12, warp 13, ");
+}
+
+// A section has the colour of the table in every picture, whatever is drawn before it.
+TEST(Traces, AColourIsTheSections) {
+  for (const std::vector<trace::Run>& some :
+       {runs(), std::vector{runs()[1]}, std::vector{runs()[1], runs()[0]}}) {
+    const std::string picture = svg(some, kColours);
+    std::size_t bars = 0;
+    for (std::size_t at = 0; (at = picture.find("<title>softmax: ", at)) != std::string::npos; ++at) {
+      const std::size_t fill = picture.rfind("fill=\"", at);
+      EXPECT_EQ(picture.substr(fill + 6, 7), "#aa0000");
+      ++bars;
+    }
+    EXPECT_GE(bars, 8 * some.size());
+    // The legend goes by the table; a section that is not in it is black and comes last.
+    EXPECT_LT(picture.find("<title>dQ<"), picture.find("<title>softmax<"));
+    EXPECT_LT(picture.find("<title>softmax<"), picture.find("<title>S<"));
+    EXPECT_EQ(picture.substr(picture.rfind("fill=\"", picture.find("<title>S<")) + 6, 7), "#000000");
+  }
+}
+
+// The path is without gaps: its steps together are the mean tile, and in the baseline more of it is on warps
+// than in the result.
+TEST(Traces, TheStepsOfTheCriticalPathAreTheTile) {
+  double softmax[2] = {};
+  for (int r = 0; r < 2; ++r) {
+    const TileBegins begins = tile_begins(runs()[r]);
+    const double tile =
+        (begins.times[begins.to] - begins.times[begins.from]) / double(begins.to - begins.from);
+    double sum = 0;
+    for (const PathStep& step : critical_path(runs()[r])) {
+      EXPECT_GE(step.cycles, 0) << step.what;
+      EXPECT_EQ(step.what.find("not drawn"), std::string::npos) << step.cycles;
+      if (step.what == "warps: softmax") softmax[r] = step.cycles;
+      sum += step.cycles;
+    }
+    EXPECT_NEAR(sum, tile, 1e-6 * tile);
+  }
+  EXPECT_GT(softmax[0], softmax[1]);
+}
+
+// A chain of which each link is known: warp 4 works 100 cycles, its product takes 200, warp 5 waits for that,
+// works 50 and lets warp 4 go on; each signal takes 10. Another warp beside it is on no path.
+TEST(Traces, TheCriticalPathOfAChainIsTheChain) {
+  trace::Run run;
+  const auto kernel = std::make_shared<timing::Kernel>();
+  kernel->sections = {"", "ask", "follow", "idle"};
+  run.timeline.kernel = kernel;
+  using timing::Agent;
+  std::vector<timing::Span>& spans = run.timeline.spans;
+  const auto work = [&](std::uint16_t warp, std::uint16_t section, double begin, double end) {
+    spans.push_back({{Agent::kWarp, warp, section}, begin, end, false, {}});
+  };
+  constexpr double kTile = 100 + 200 + 10 + 50 + 10;
+  for (int tile = 0; tile < 8; ++tile) {
+    const double begin = kTile * tile;
+    run.outcome.begins.push_back({begin, 4, 1});
+    spans.push_back({{Agent::kTensorCore, 4, 1}, begin + 100, begin + 300, false, {}, begin + 100});
+    spans.push_back(
+        {{Agent::kWarp, 5, 2}, begin, begin + 310, true, {Agent::kTensorCore, 4, 1}, begin + 300});
+    work(5, 2, begin, begin + kTile);
+    spans.push_back(
+        {{Agent::kWarp, 4, 1}, begin + 100, begin + kTile, true, {Agent::kWarp, 5, 2}, begin + 360});
+    work(4, 1, begin, begin + kTile);
+    work(6, 3, begin, begin + kTile);
+  }
+  std::string path;
+  for (const PathStep& step : critical_path(run)) path += fmt::format("{} {:.0f}, ", step.what, step.cycles);
+  EXPECT_EQ(path, "tensor core: ask 200, warps: ask 100, warps: follow 50, signals 20, ");
+}
+
+// What is drawn is a tile that takes as long as it says.
+TEST(Traces, TheSteadyTileBeginsWhereATileOfItsLengthDoes) {
+  trace::Run run;
+  const auto kernel = std::make_shared<timing::Kernel>();
+  kernel->sections = {"", "first"};
+  run.timeline.kernel = kernel;
+  double time = 0;
+  for (const double cycles : {50., 50., 100., 300., 200., 100., 200., 200., 50.}) {
+    run.outcome.begins.push_back({time, 4, 1});
+    time += cycles;
+  }
+  const SteadyTile tile = steady_tile(run);
+  EXPECT_EQ(tile.cycles, 200);
+  EXPECT_EQ(tile.begin, 500);
 }
 
 TEST(Traces, TheOrderOfARunIsItsOwnAndNotThatOfAnotherMap) {
