@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 
+#include "attention/launch.h"
 #include "attention/reference/inputs.h"
 #include "attention/reference/rounding.h"
 #include "emulator/workbench.h"
@@ -58,7 +59,10 @@ Recordings record(Arch arch, const Problem& problem, std::span<const int> trip_c
   // Two query heads of a group run what any number of them runs.
   const std::int64_t group = std::min<std::int64_t>(problem.shape.heads / problem.shape.kv_heads, 2);
   const auto square = [&](std::int64_t tiles) {
-    small.shape = {.heads = group, .seqlen_q = kTile * tiles, .seqlen_k = kTile * tiles};
+    small.shape = {.heads = group,
+                   .seqlen_q = kTile * tiles,
+                   .seqlen_k = kTile * tiles,
+                   .head_dim = problem.shape.head_dim};
   };
   const auto keep = [&](int trips, timing::Recording recording) {
     recordings.emplace(trips, std::move(recording));
@@ -90,9 +94,16 @@ Recordings record(Arch arch, const Problem& problem, std::span<const int> trip_c
       keep(trips, only(run(arch, small, {backwards ? std::uint64_t(trips - 1) : 0})));
     }
   }
-  // More tiles are more work: the CTAs were those that they were taken for.
+  // The small problem ran the kernel of the large one; more tiles are more work: the CTAs were those that
+  // they were taken for.
+  Plan plan;
+  program::require(make_plan(arch, problem, &plan));
   std::size_t before = 0;
   for (const auto& [trips, recording] : recordings) {
+    if (recording.kernel->name != plan.kernel->main.name) {
+      throw program::Failure(program::kInternal, fmt::format("{} was recorded, and the problem runs {}",
+                                                             recording.kernel->name, plan.kernel->main.name));
+    }
     std::size_t events = 0;
     for (const timing::Stream& stream : recording.warps) events += stream.events.size();
     if (events <= before) {

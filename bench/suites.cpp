@@ -113,6 +113,16 @@ class Shelf {
   std::map<std::string, Recorded> shelf_;
 };
 
+// Of what each setting gives, that of those with so many ports.
+std::vector<double> of_ports(const std::vector<Costs>& settings, const std::vector<double>& values,
+                             double ports) {
+  std::vector<double> those;
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    if (settings[i].shared_ports == ports) those.push_back(values[i]);
+  }
+  return those;
+}
+
 Row row_of(const Case& c, const Variant& variant, Shelf& shelf,
            const std::function<void(const std::string&)>& began) {
   const Problem problem = problem_of(c, variant), baseline = problem_of(c, kBaseline);
@@ -150,6 +160,10 @@ Row row_of(const Case& c, const Variant& variant, Shelf& shelf,
   row.tile_cycles = interval_of(tile);
   row.tile_baseline = interval_of(tile_before);
   row.tile_shorter = interval_of(shorter);
+  if (n > 1) {
+    row.ratio_one_port = interval_of(of_ports(settings, row.ratios, 1));
+    row.ratio_two_ports = interval_of(of_ports(settings, row.ratios, 2));
+  }
   return row;
 }
 
@@ -412,6 +426,13 @@ Sensitivity predict_sensitivity(const std::function<void(const std::string&)>& b
     }
     result.widths.push_back({constant.name, interval_of(left)});
   }
+
+  Problem wide;
+  wide.shape.head_dim = 128;
+  std::vector<double> tiles;
+  for (const CtaTimes& times : shelf.of(wide).times) tiles.push_back(times.tile());
+  result.check_one_port = interval_of(of_ports(all, tiles, 1));
+  result.check_two_ports = interval_of(of_ports(all, tiles, 2));
   return result;
 }
 

@@ -26,6 +26,8 @@ struct Row {
   Interval tflops, tflops_baseline, ratio, tile_cycles, tile_baseline;
   Interval tile_shorter;       // than the baseline's, as a share of that
   std::vector<double> ratios;  // under each setting, the first nominal
+  // The same by the model of shared memory's ports, one and two: what either says may be far apart.
+  Interval ratio_one_port, ratio_two_ports;
   // As published: of the baseline, of the variant, and their ratio; a range where the text has one. 0: none.
   double published_baseline = 0, published = 0, published_ratio_low = 0, published_ratio_high = 0;
   double published_shorter = 0;
@@ -93,7 +95,11 @@ struct Sensitivity {
     Interval ratio;
   };
   std::vector<Width> widths;  // the first: nothing more is known
+  // The check of the port model: cycles of a dense tile at head dimension 128, with one port and with two.
+  Interval check_one_port, check_two_ports;
 };
+// As published for one CTA a tile: 1247.5 TFLOP/s of 148 multiprocessors at 1.85 GHz.
+inline constexpr double kPublishedCheckCycles = 4603;
 Sensitivity predict_sensitivity(const std::function<void(const std::string&)>& began);
 
 }  // namespace flashback::bench

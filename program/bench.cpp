@@ -112,7 +112,7 @@ ExitCode run_predicted(Suite suite, const Options& options) {
 ExitCode run_sensitivity(const Options& options) {
   const bench::Sensitivity found = bench::predict_sensitivity([](const std::string&) {});
   if (options.json) {
-    const auto json_of = [](const std::vector<bench::Pair>& pairs) {
+    const auto pairs_of = [](const std::vector<bench::Pair>& pairs) {
       Json rows = Json::array();
       for (const bench::Pair& pair : pairs)
         rows.push_back({{"what", pair.what}, {"baseline", pair.baseline}, {"result", pair.result}});
@@ -121,14 +121,17 @@ ExitCode run_sensitivity(const Options& options) {
     Json json = {{"suite", "sensitivity"},
                  {"arch", "sm100"},
                  {"word", "predicted"},
-                 {"tile_cycles", json_of(found.cycles)},
-                 {"work_cycles", json_of(found.work)}};
+                 {"tile_cycles", pairs_of(found.cycles)},
+                 {"work_cycles", pairs_of(found.work)}};
     for (const auto& [what, baseline, result, beyond] : found.path) {
       json["path_cycles"].push_back(
           {{"what", what}, {"baseline", baseline}, {"result", result}, {"result_no_special", beyond}});
     }
     for (const auto& [known, ratio] : found.widths)
       json["ratio_if_known"].push_back({{"known", known}, {"low", ratio.low}, {"high", ratio.high}});
+    json["head_dim_128_tile"] = {{"published", bench::kPublishedCheckCycles},
+                                 {"one_port", interval_json(found.check_one_port)},
+                                 {"two_ports", interval_json(found.check_two_ports)}};
     fmt::print("{}\n", json.dump(2));
     return kRight;
   }
@@ -152,6 +155,12 @@ ExitCode run_sensitivity(const Options& options) {
   fmt::print("10 % to 90 % of the ratio of tile cycles, were one more constant known\n\n");
   for (const auto& [known, ratio] : found.widths)
     fmt::print("{:<42} {:.3f} - {:.3f}, {:.3f} wide\n", known, ratio.low, ratio.high, ratio.high - ratio.low);
+  fmt::print(
+      "\ncheck: cycles of a dense tile at head dimension 128, published {:.0f}, nominal and 10 % to 90 %\n\n",
+      bench::kPublishedCheckCycles);
+  for (const auto& [ports, tile] :
+       {std::pair{"one port", found.check_one_port}, std::pair{"two ports", found.check_two_ports}})
+    fmt::print("{:<42} {:>6.0f}, {:.0f} - {:.0f}\n", ports, tile.nominal, tile.low, tile.high);
   return kRight;
 }
 

@@ -20,14 +20,6 @@ struct Half {
 };
 constexpr Half kHalves[] = {{"plain", false, 1.129, 1.023}, {"deterministic", true, 1.050, 0.995}};
 
-Json json_of(const Interval& interval) {
-  return {{"nominal", interval.nominal},
-          {"low", interval.low},
-          {"high", interval.high},
-          {"least", interval.least},
-          {"most", interval.most}};
-}
-
 bool within(double published, const Interval& interval) {
   return interval.low <= published && published <= interval.high;
 }
@@ -49,6 +41,9 @@ Json json_of(const Row& row) {
   json["ratio_hi"] = row.ratio.high;
   json["ratio_least"] = row.ratio.least;
   json["ratio_most"] = row.ratio.most;
+  if (row.ratio_one_port.nominal != 0)
+    json["ratio_by_ports"] = {{"one", interval_json(row.ratio_one_port)},
+                              {"two", interval_json(row.ratio_two_ports)}};
   if (row.has_published()) {
     if (row.published != 0) {
       json["published"] = {{"tflops_baseline", row.published_baseline},
@@ -59,15 +54,15 @@ Json json_of(const Row& row) {
     }
     json["inside"] = row.inside();
   }
-  json["tile_shorter"] = json_of(row.tile_shorter);
+  json["tile_shorter"] = interval_json(row.tile_shorter);
   if (row.published_shorter != 0) {
     json["published"]["tile_shorter"] = row.published_shorter;
     json["tile_inside"] = within(row.published_shorter, row.tile_shorter);
   }
-  json["tile_cycles"] = json_of(row.tile_cycles);
-  json["tile_cycles_baseline"] = json_of(row.tile_baseline);
-  json["tflops_interval"] = json_of(row.tflops);
-  json["tflops_baseline_interval"] = json_of(row.tflops_baseline);
+  json["tile_cycles"] = interval_json(row.tile_cycles);
+  json["tile_cycles_baseline"] = interval_json(row.tile_baseline);
+  json["tflops_interval"] = interval_json(row.tflops);
+  json["tflops_baseline_interval"] = interval_json(row.tflops_baseline);
   return json;
 }
 
@@ -84,6 +79,14 @@ std::string published_text(const Row& row) {
 
 }  // namespace
 
+Json interval_json(const Interval& interval) {
+  return {{"nominal", interval.nominal},
+          {"low", interval.low},
+          {"high", interval.high},
+          {"least", interval.least},
+          {"most", interval.most}};
+}
+
 Json to_json(Suite suite, const bench::SuiteResult& result) {
   Json json = {{"suite", name(suite)},
                {"device", "emulator"},
@@ -94,8 +97,8 @@ Json to_json(Suite suite, const bench::SuiteResult& result) {
     for (const Half& half : kHalves) {
       const bench::Summary all = bench::summary(result.rows, half.deterministic);
       Json of_half = {{"rows", all.rows},
-                      {"geometric_mean", json_of(all.geometric_mean)},
-                      {"worst", json_of(all.worst)},
+                      {"geometric_mean", interval_json(all.geometric_mean)},
+                      {"worst", interval_json(all.worst)},
                       {"worst_case", all.worst_case},
                       {"published", {{"geometric_mean", half.geometric_mean}, {"worst", half.worst}}},
                       {"inside",

@@ -8,6 +8,7 @@
 
 namespace flashback::program {
 
+nlohmann::ordered_json interval_json(const bench::Interval& interval);
 nlohmann::ordered_json to_json(bench::Suite suite, const bench::SuiteResult& result);
 std::string to_text(bench::Suite suite, const bench::SuiteResult& result);
 

@@ -120,7 +120,9 @@ class Walk {
 
 std::vector<PathStep> critical_path(const Run& run) {
   const TileBegins begins = tile_begins(run);
-  if (begins.from == begins.to) return {};
+  const bool replayed = std::any_of(run.timeline.spans.begin(), run.timeline.spans.end(),
+                                    [](const Span& span) { return span.waits && span.caused > 0; });
+  if (begins.from == begins.to || !replayed) return {};
   const auto tiles = static_cast<double>(begins.to - begins.from);
   std::vector<PathStep> steps;
   for (const auto& [what, cycles] :

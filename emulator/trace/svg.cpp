@@ -13,7 +13,7 @@ namespace {
 // Pixels.
 constexpr double kLeft = 110, kRight = 20, kPlot = 1270, kTop = 64, kUnitLane = 30, kUnitRow = 14,
                  kWarpLane = 22, kGap = 4;
-constexpr double kPanelHead = 44, kPanelFoot = 46, kCharacter = 6.2, kTitleCharacter = 9.2;
+constexpr double kPanelHead = 44, kPanelFoot = 46, kCharacter = 6.2, kTileLabel = 260;
 
 constexpr std::string_view kWaits = "#d2d2d2", kOther = "#000000";
 
@@ -109,9 +109,8 @@ double draw(Drawing& drawing, Palette& palette, const Run& run, double y, double
   const SteadyTile tile = steady_tile(run);
   const double begin = tile.begin - 0.06 * cycles, scale = kPlot / cycles;
   const auto x_of = [&](double time) { return kLeft + std::clamp((time - begin) * scale, 0.0, kPlot); };
-  const std::string title = run.title + ", " + run.word;
-  drawing.label(kLeft, y + 16, title, "#000", "start", 15, true);
-  drawing.label(kLeft + kTitleCharacter * static_cast<double>(title.size()) + 16, y + 16, run.note, "#555");
+  drawing.label(kLeft, y + 16, run.title + ", " + run.word, "#000", "start", 15, true);
+  if (!run.note.empty()) drawing.label(kLeft + kPlot - kTileLabel, y + 16, run.note, "#555", "end");
   drawing.label(kLeft + kPlot, y + 16,
                 tile.cycles > 0 ? fmt::format("tile {:.0f} cycles (median of {})", tile.cycles, tile.tiles)
                                 : "fewer than three tiles",

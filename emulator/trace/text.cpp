@@ -15,9 +15,9 @@ std::string text(std::span<const Run> runs) {
     out += "  begins of a tile's sections, the first of its own at 0\n";
     for (const Beginning& beginning : beginnings(run))
       out += fmt::format("    {:>7.0f}  {}\n", beginning.cycles, beginning.who);
-    out += "  cycles of a tile on its critical path\n";
-    for (const PathStep& step : critical_path(run))
-      out += fmt::format("    {:>7.0f}  {}\n", step.cycles, step.what);
+    const std::vector<PathStep> path = critical_path(run);
+    if (!path.empty()) out += "  cycles of a tile on its critical path\n";
+    for (const PathStep& step : path) out += fmt::format("    {:>7.0f}  {}\n", step.cycles, step.what);
     const double end = tile.cycles > 0 ? tile.begin + tile.cycles : run.outcome.cycles;
     for (const Lane& lane : lanes_of(run)) {
       out += fmt::format("  {}\n", lane.name);

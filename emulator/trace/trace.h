@@ -51,7 +51,8 @@ struct Order {
 Order compare_order(const Run& run, const Run& predicted, const timing::Dependences& dependences);
 
 // What a tile takes its time for: backwards from the end of a middle tile, always to what was waited for
-// last, to the begin of another. What lies beside that path takes no time.
+// last, to the begin of another. What lies beside that path takes no time. Empty for a run that was not
+// replayed: clocks do not say who ended a wait, and when.
 struct PathStep {
   std::string what;   // "warps: softmax", "tensor core: dP", "signals"
   double cycles = 0;  // a tile; together they are the mean tile

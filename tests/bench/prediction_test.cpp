@@ -17,6 +17,16 @@ const Recordings& recordings() {
   return recorded;
 }
 
+TEST(Prediction, TheRecordedKernelIsThatOfTheHeadDimension) {
+  Problem problem;
+  problem.shape.head_dim = 128;
+  constexpr int kTrips = 2;
+  for (const auto& [arch, name] : {std::pair{Arch::kSm100, "backward_sm100_d128_bf16_dense_aliased_warp"},
+                                   std::pair{Arch::kSm90, "backward_sm90_d128_bf16_dense"}}) {
+    EXPECT_EQ(record(arch, problem, {&kTrips, 1}).at(kTrips).kernel->name, name);
+  }
+}
+
 TEST(Prediction, CtaTimesAreReplayedLinearBetweenAndBeyond) {
   const CtaTimes times(recordings(), nominal(Arch::kSm100));
   EXPECT_LT(times.cycles(1), times.cycles(2));
