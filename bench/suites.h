@@ -31,6 +31,7 @@ struct Row {
   // As published: of the baseline, of the variant, and their ratio; a range where the text has one. 0: none.
   double published_baseline = 0, published = 0, published_ratio_low = 0, published_ratio_high = 0;
   double published_shorter = 0;
+  bool has_interval() const { return ratios.size() > 1; }
   bool has_published() const { return published_ratio_low != 0; }
   bool inside() const {
     return has_published() && ratio.low <= published_ratio_high && published_ratio_low <= ratio.high;

@@ -41,7 +41,7 @@ Json json_of(const Row& row) {
   json["ratio_hi"] = row.ratio.high;
   json["ratio_least"] = row.ratio.least;
   json["ratio_most"] = row.ratio.most;
-  if (row.ratio_one_port.nominal != 0)
+  if (row.has_interval())
     json["ratio_by_ports"] = {{"one", interval_json(row.ratio_one_port)},
                               {"two", interval_json(row.ratio_two_ports)}};
   if (row.has_published()) {
@@ -52,12 +52,12 @@ Json json_of(const Row& row) {
     } else {
       json["published"] = {{"ratio_low", row.published_ratio_low}, {"ratio_high", row.published_ratio_high}};
     }
-    json["inside"] = row.inside();
+    if (row.has_interval()) json["inside"] = row.inside();
   }
   json["tile_shorter"] = interval_json(row.tile_shorter);
   if (row.published_shorter != 0) {
     json["published"]["tile_shorter"] = row.published_shorter;
-    json["tile_inside"] = within(row.published_shorter, row.tile_shorter);
+    if (row.has_interval()) json["tile_inside"] = within(row.published_shorter, row.tile_shorter);
   }
   json["tile_cycles"] = interval_json(row.tile_cycles);
   json["tile_cycles_baseline"] = interval_json(row.tile_baseline);
@@ -100,10 +100,11 @@ Json to_json(Suite suite, const bench::SuiteResult& result) {
                       {"geometric_mean", interval_json(all.geometric_mean)},
                       {"worst", interval_json(all.worst)},
                       {"worst_case", all.worst_case},
-                      {"published", {{"geometric_mean", half.geometric_mean}, {"worst", half.worst}}},
-                      {"inside",
-                       {{"geometric_mean", within(half.geometric_mean, all.geometric_mean)},
-                        {"worst", within(half.worst, all.worst)}}}};
+                      {"published", {{"geometric_mean", half.geometric_mean}, {"worst", half.worst}}}};
+      if (result.settings > 1) {
+        of_half["inside"] = {{"geometric_mean", within(half.geometric_mean, all.geometric_mean)},
+                             {"worst", within(half.worst, all.worst)}};
+      }
       for (const std::int64_t seqlen : bench::kSweepLengths) {
         of_half["by_seqlen"][std::to_string(seqlen)] =
             bench::summary(result.rows, half.deterministic, seqlen).geometric_mean.nominal;
@@ -119,12 +120,15 @@ Json to_json(Suite suite, const bench::SuiteResult& result) {
 std::string to_text(Suite suite, const bench::SuiteResult& result) {
   std::string out = fmt::format(
       "{} of the backward pass, predicted for a B200 (timing model; nothing is measured)\n"
-      "baseline aliased/cta; TFLOP/s count 2.5 times the forward; share of {:.0f}; {} settings of the open "
-      "constants{}\n\n"
+      "baseline aliased/cta; TFLOP/s count 2.5 times the forward; share of {:.0f}; {}\n\n"
       "{:<28} {:<13} {:>8} {:>8} {:>6} {:>7} {:>15} {:>15}  {:<22}\n",
-      name(suite), kPeak, result.settings,
-      result.settings > 1 ? ", 10 % to 90 % in brackets" : ", all nominal", "case", "variant", "baseline",
-      "TFLOP/s", "share", "ratio", "10 % to 90 %", "least to most", "published");
+      name(suite), kPeak,
+      result.settings > 1
+          ? fmt::format("{} settings of the open constants, and by the ports of shared memory",
+                        result.settings)
+          : "all constants nominal",
+      "case", "variant", "baseline", "TFLOP/s", "share", "ratio", "10 % to 90 %", "least to most",
+      "published");
   for (const Row& row : result.rows) {
     if (!row.no_kernel.empty()) {
       out += fmt::format("{:<28} {:<13} no kernel: {}\n", row.name, row.variant, row.no_kernel);
@@ -133,13 +137,19 @@ std::string to_text(Suite suite, const bench::SuiteResult& result) {
     const auto range = [&](double from, double to) {
       return result.settings > 1 ? fmt::format("{:.3f} - {:.3f}", from, to) : "";
     };
-    out += fmt::format(
-        "{:<28} {:<13} {:>8.0f} {:>8.0f} {:>5.1f}% {:>7.3f} {:>15} {:>15}  {:<22}{}\n", row.name, row.variant,
-        row.tflops_baseline.nominal, row.tflops.nominal, 100 * row.tflops.nominal / kPeak, row.ratio.nominal,
-        range(row.ratio.low, row.ratio.high), range(row.ratio.least, row.ratio.most), published_text(row),
-        !row.has_published() || result.settings < 2 ? ""
-        : row.inside()                              ? "inside"
-                                                    : "outside");
+    out +=
+        fmt::format("{:<28} {:<13} {:>8.0f} {:>8.0f} {:>5.1f}% {:>7.3f} {:>15} {:>15}  {:<22}{:<7}", row.name,
+                    row.variant, row.tflops_baseline.nominal, row.tflops.nominal,
+                    100 * row.tflops.nominal / kPeak, row.ratio.nominal, range(row.ratio.low, row.ratio.high),
+                    range(row.ratio.least, row.ratio.most), published_text(row),
+                    !row.has_published() || !row.has_interval() ? ""
+                    : row.inside()                              ? "inside"
+                                                                : "outside");
+    if (row.has_interval()) {
+      const Interval &one = row.ratio_one_port, &two = row.ratio_two_ports;
+      out += fmt::format("  one {:.3f} - {:.3f}, two {:.3f} - {:.3f}", one.low, one.high, two.low, two.high);
+    }
+    out += "\n";
     if (row.published_shorter != 0) {
       out += fmt::format(
           "{:<41} tile {:.1f} % shorter{} (published {:.0f} %)\n", "", 100 * row.tile_shorter.nominal,
