@@ -1,5 +1,6 @@
 // `flashback bench`: how fast things are, by suite.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,6 @@
 // `flashback check`: the order of a kernel's accesses, and that no schedule changes what it computes.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <chrono>
 #include <fstream>

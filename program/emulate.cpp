@@ -1,6 +1,7 @@
 // `flashback emulate`: runs a CUDA program on the emulator, by putting our libraries before CUDA's.
 #include <fmt/format.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cerrno>

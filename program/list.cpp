@@ -1,5 +1,6 @@
 // `flashback list`: the kernel table.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,6 @@
 // `flashback`: runs, checks, plans, lists and times the library's kernels. Exit codes: failure.h.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <new>

@@ -1,5 +1,6 @@
 // `flashback plan`: what would be launched for a problem, and where its tiles live, without launching it.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <nlohmann/json.hpp>
 

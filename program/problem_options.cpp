@@ -1,6 +1,7 @@
 #include "program/problem_options.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <limits>
 

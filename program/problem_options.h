@@ -1,12 +1,12 @@
 // The options that say which pass over attention is meant; `run` and `plan` share them.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "attention/problem.h"
+#include "program/app.h"
 #include "program/lengths.h"
 
 namespace flashback::program {

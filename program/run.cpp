@@ -1,5 +1,6 @@
 // `flashback run backward`: one problem on a device, judged against double precision.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <chrono>
 #include <memory>

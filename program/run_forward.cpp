@@ -1,6 +1,7 @@
 // `flashback run forward`: one problem on a device, out and lse judged against double precision.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
 
 #include <chrono>
 #include <nlohmann/json.hpp>

@@ -1,9 +1,9 @@
 // Every subcommand adds itself to the command line and, when it is the one, leaves what main() shall do.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 
+#include "program/app.h"
 #include "program/failure.h"
 
 namespace flashback::program {

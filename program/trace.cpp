@@ -1,5 +1,6 @@
 // `flashback trace backward`: one CTA of the main kernel over time, as predicted and as a GPU ran it.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <fstream>
