@@ -111,7 +111,7 @@ flashback_status run(flashback_device* device, const Arguments* arguments, flash
   return report(message, [&] {
     Plan plan;
     Status s = plan_of(device, arguments, make_bound_plan, &plan);
-    if (s.ok()) s = enqueue(*device->workbench, plan, arguments->stream);
+    if (s.ok()) s = enqueue(*device->workbench, &plan, arguments->stream);
     return s;
   });
 }

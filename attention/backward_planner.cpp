@@ -15,10 +15,10 @@ BackwardPlanner::BackwardPlanner(const Problem& problem, const Kernel& kernel, P
 
 void BackwardPlanner::add_shared_parts() {
   add_schedule_parts();
-  if (tensors().sink) add_part("dsink_parts", query_tiles());
+  if (tensors().sink) dsink_parts_ = add_part<float>("dsink_parts", query_tiles());
 }
 
-void BackwardPlanner::preprocess(float* lse_log2, float* delta, std::int32_t* zero) {
+void BackwardPlanner::preprocess(float* lse_log2, float* delta, float* dq_accum, std::int32_t* zero) {
   const Tensors& t = tensors();
   const Sequences& q = problem_.q_sequences;
   add("preprocess", kernel_.preprocess,
@@ -30,8 +30,8 @@ void BackwardPlanner::preprocess(float* lse_log2, float* delta, std::int32_t* ze
                                    .sink = pointer<const float>(t.sink),
                                    .lse_log2 = lse_log2,
                                    .delta = delta,
-                                   .dq_accum = part<float>("dq_accum"),
-                                   .dsink_parts = part<float>("dsink_parts"),
+                                   .dq_accum = dq_accum,
+                                   .dsink_parts = dsink_parts_,
                                    .zero = zero,
                                    .sequences = sequences_,
                                    .head_dim = static_cast<std::int32_t>(shape().head_dim)});
@@ -41,7 +41,7 @@ void BackwardPlanner::sink() {
   const Tensors& t = tensors();
   if (!t.sink) return;
   add("sink", kernel_.sink, {static_cast<std::uint32_t>(shape().heads), 1, 1},
-      common::SinkParameters{.dsink_parts = part<float>("dsink_parts"),
+      common::SinkParameters{.dsink_parts = dsink_parts_,
                              .lse = row_view(t.lse, problem_.q_sequences),
                              .dlse = row_view(t.dlse, problem_.q_sequences),
                              .sink = pointer<const float>(t.sink),

@@ -14,8 +14,8 @@ class BackwardPlanner : protected Planner {
   // Those of the shared steps.
   void add_shared_parts();
 
-  // Where the statistics go, and a number that becomes zero, or null.
-  void preprocess(float* lse_log2, float* delta, std::int32_t* zero);
+  // Where the statistics go, what becomes zero of dQ, and a number that does, or null.
+  void preprocess(float* lse_log2, float* delta, float* dq_accum, std::int32_t* zero);
   void sink();
   // A gradient; `accum` null: the main kernel has written what is in sight.
   void postprocess_queries(const float* accum, float scale);
@@ -26,6 +26,8 @@ class BackwardPlanner : protected Planner {
  private:
   void postprocess(std::string_view step, const Tensor& gradient, bool of_keys, const float* accum,
                    float scale);
+
+  float* dsink_parts_ = nullptr;
 };
 
 }  // namespace flashback

@@ -23,7 +23,7 @@ constexpr std::int64_t kMaxGrid = 65535;  // CTAs in y (heads)
 // The kernels count rows in 32 bits, and add the lengths of both sides and the bounds of a window.
 constexpr std::int64_t kMaxRows = 1 << 30;
 constexpr std::int64_t kMaxStride = (1LL << 39) - 8;  // elements: a tensor map's strides are below 2^40 bytes
-constexpr std::int64_t kVectorBytes = 16;             // what a thread reads or writes at a time
+constexpr std::size_t kVectorBytes = 16;              // what a thread reads or writes at a time
 
 Status at_least_one(const char* argument, std::int64_t value) {
   if (value >= 1) return {};
@@ -253,31 +253,47 @@ struct Axis {
   std::int64_t size, stride;
 };
 
+// A rule is asked in line and its sentence made apart: a call asks some hundred, and breaks none.
+
 // `field` is ".data" where the argument is a struct.
-Status address(const char* argument, const char* field, Address data, std::size_t alignment) {
+[[gnu::cold]] Status wrong_address(const char* argument, const char* field, Address data,
+                                   std::size_t alignment) {
   if (data == 0) return invalid(fmt::format("{}{} is null; it must point to device memory", argument, field));
-  if (data % alignment != 0) {
-    return invalid(fmt::format("{}{} is {:#x}; it must be a multiple of {} bytes; nearest accepted: {:#x}",
-                               argument, field, data, alignment, data / alignment * alignment));
-  }
-  return {};
+  return invalid(fmt::format("{}{} is {:#x}; it must be a multiple of {} bytes; nearest accepted: {:#x}",
+                             argument, field, data, alignment, data / alignment * alignment));
+}
+inline Status address(const char* argument, const char* field, Address data, std::size_t alignment) {
+  if (data != 0 && data % alignment == 0) return {};
+  return wrong_address(argument, field, data, alignment);
 }
 
-Status stride(const char* tensor, const Axis& axis, std::int64_t unit) {
-  if (axis.size == 1) return {};  // never multiplied by anything but 0
+[[gnu::cold]] Status wrong_stride(const char* tensor, const Axis& axis, std::int64_t unit) {
   const std::int64_t value = axis.stride;
-  if (value >= 0 && value <= kMaxStride && value % unit == 0) return {};
   const std::int64_t nearest = std::clamp((value < 0 ? 0 : value) / unit * unit, std::int64_t{0}, kMaxStride);
   return invalid(fmt::format("{}.{} is {}; it must be from 0 to {} elements{}; nearest accepted: {}", tensor,
                              axis.stride_name, value, kMaxStride,
                              unit == 1 ? "" : fmt::format(" and a multiple of {}", unit), nearest));
 }
+// Elements keep the alignment of the first, a power of two.
+inline Status stride(const char* tensor, const Axis& axis, std::int64_t element_bytes,
+                     std::size_t alignment) {
+  if (axis.size == 1) return {};  // never multiplied by anything but 0
+  const auto unit = static_cast<std::int64_t>(alignment);
+  if (axis.stride >= 0 && axis.stride <= kMaxStride && (axis.stride * element_bytes & (unit - 1)) == 0)
+    return {};
+  return wrong_stride(tensor, axis, unit / element_bytes);
+}
 
+[[gnu::cold]] Status past_the_end(const char* tensor) {
+  return invalid(fmt::format(
+      "{} reaches past the end of the address space with its strides; they are in elements", tensor));
+}
 // The last element must have an address: data + 2 * (sum of (size - 1) * stride) stays below 2^63.
-Status reach(const char* tensor, Address data, std::span<const Axis> axes, std::int64_t element_bytes) {
-  std::int64_t end = 0;
-  bool overflow = data > static_cast<Address>(std::numeric_limits<std::int64_t>::max());
-  if (!overflow) end = static_cast<std::int64_t>(data);
+template <std::size_t n>
+inline Status reach(const char* tensor, Address data, const std::array<Axis, n>& axes,
+                    std::int64_t element_bytes) {
+  auto end = static_cast<std::int64_t>(data);
+  bool overflow = end < 0;
   for (const Axis& axis : axes) {
     if (axis.size == 1) continue;
     std::int64_t bytes = 0;
@@ -286,25 +302,31 @@ Status reach(const char* tensor, Address data, std::span<const Axis> axes, std::
     overflow |= __builtin_add_overflow(end, bytes, &end);
   }
   if (!overflow) return {};
-  return invalid(fmt::format(
-      "{} reaches past the end of the address space with its strides; they are in elements", tensor));
+  return past_the_end(tensor);
 }
 
 // Of a tensor that is written: no two of its elements share an address. Sorted by stride, each axis must step
 // over all that the smaller ones cover.
+[[gnu::cold]] Status overlapping(const char* tensor, const Axis& axis, std::int64_t covered) {
+  return invalid(fmt::format(
+      "{}.{} is {}; elements of an output must not overlap, and the axes inside this one cover {} "
+      "elements; nearest accepted: {}",
+      tensor, axis.stride_name, axis.stride, covered, covered));
+}
 template <std::size_t n>
-Status disjoint(const char* tensor, std::array<Axis, n> axes, std::int64_t channels) {
-  std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.stride < b.stride; });
+inline Status disjoint(const char* tensor, const std::array<Axis, n>& axes, std::int64_t channels) {
+  std::array<const Axis*, n> inner_first;
+  for (std::size_t i = 0; i < n; ++i) {
+    std::size_t at = i;
+    for (; at > 0 && inner_first[at - 1]->stride > axes[i].stride; --at)
+      inner_first[at] = inner_first[at - 1];
+    inner_first[at] = &axes[i];
+  }
   std::int64_t covered = channels;
-  for (const Axis& axis : axes) {
-    if (axis.size == 1) continue;
-    if (axis.stride < covered) {
-      return invalid(fmt::format(
-          "{}.{} is {}; elements of an output must not overlap, and the axes inside this one cover {} "
-          "elements; nearest accepted: {}",
-          tensor, axis.stride_name, axis.stride, covered, covered));
-    }
-    covered += (axis.size - 1) * axis.stride;
+  for (const Axis* axis : inner_first) {
+    if (axis->size == 1) continue;
+    if (axis->stride < covered) return overlapping(tensor, *axis, covered);
+    covered += (axis->size - 1) * axis->stride;
   }
   return {};
 }
@@ -322,32 +344,34 @@ Extents extents(const Shape& shape, std::int64_t seqlen, const Sequences& sequen
   return {sequences.packed() ? 1 : shape.batch, seqlen, heads, shape.head_dim};
 }
 
+// What holds for every tensor; along its last axis, which has no stride, `innermost` elements lie side by
+// side.
+template <std::size_t n>
+inline Status axes_argument(const char* argument, Address data, std::size_t alignment,
+                            const std::array<Axis, n>& axes, std::int64_t element_bytes,
+                            std::int64_t innermost, Access access) {
+  if (Status s = address(argument, ".data", data, alignment); !s.ok()) return s;
+  for (const Axis& axis : axes) {
+    if (Status s = stride(argument, axis, element_bytes, alignment); !s.ok()) return s;
+  }
+  if (Status s = reach(argument, data, axes, element_bytes); !s.ok()) return s;
+  return access == Access::kWritten ? disjoint(argument, axes, innermost) : Status();
+}
+
 Status tensor_argument(const char* argument, const Tensor& tensor, const Extents& size,
                        std::int64_t element_bytes, Access access) {
   if (size.empty()) return {};
   const std::array<Axis, 3> axes = {{{"batch_stride", size.batch, tensor.batch_stride},
                                      {"row_stride", size.rows, tensor.row_stride},
                                      {"head_stride", size.heads, tensor.head_stride}}};
-  Status s = address(argument, ".data", tensor.data, kVectorBytes);
-  for (const Axis& axis : axes) {
-    if (s.ok()) s = stride(argument, axis, kVectorBytes / element_bytes);
-  }
-  if (s.ok()) s = reach(argument, tensor.data, axes, element_bytes);
-  if (s.ok() && access == Access::kWritten) s = disjoint(argument, axes, size.channels);
-  return s;
+  return axes_argument(argument, tensor.data, kVectorBytes, axes, element_bytes, size.channels, access);
 }
 
 Status lse_argument(const char* argument, const LseTensor& lse, const Extents& size, Access access) {
   if (size.empty()) return {};
   const std::array<Axis, 2> axes = {
       {{"batch_stride", size.batch, lse.batch_stride}, {"head_stride", size.heads, lse.head_stride}}};
-  Status s = address(argument, ".data", lse.data, 4);
-  for (const Axis& axis : axes) {
-    if (s.ok()) s = stride(argument, axis, 1);
-  }
-  if (s.ok()) s = reach(argument, lse.data, axes, 4);
-  if (s.ok() && access == Access::kWritten) s = disjoint(argument, axes, size.rows);
-  return s;
+  return axes_argument(argument, lse.data, 4, axes, 4, size.rows, access);
 }
 
 // Numbers of 4 bytes that a caller may leave out.
@@ -447,7 +471,7 @@ Status backward_tensors(const Problem& problem, const BothExtents& size) {
 
 }  // namespace
 
-Status check_shape(const Problem& problem, Arch arch) {
+Status check_shape(const Problem& problem, Arch arch, const Kernel** kernel) {
   const Shape& shape = problem.shape;
   Status s = count("batch", shape.batch);
   if (s.ok()) s = at_least_one("heads", shape.heads);
@@ -465,12 +489,11 @@ Status check_shape(const Problem& problem, Arch arch) {
   }
   if (s.ok() && problem.accumulate && !problem.fp32_gradients)
     s = invalid("accumulate is 1; gradients are summed in fp32 only; accepted: 0, or 1 with fp32_gradients");
-  const Kernel* kernel = nullptr;
-  if (s.ok()) s = compiled(problem, arch, &kernel);
-  if (s.ok()) s = features(problem, *kernel);
-  if (s.ok() && arch == Arch::kSm90) s = tickets(problem, *kernel);
-  if (s.ok()) s = grid_tiles("seqlen_q", shape.seqlen_q, problem.q_sequences, kernel->tile_q, problem);
-  if (s.ok()) s = grid_tiles("seqlen_k", shape.seqlen_k, problem.k_sequences, kernel->tile_k, problem);
+  if (s.ok()) s = compiled(problem, arch, kernel);
+  if (s.ok()) s = features(problem, **kernel);
+  if (s.ok() && arch == Arch::kSm90) s = tickets(problem, **kernel);
+  if (s.ok()) s = grid_tiles("seqlen_q", shape.seqlen_q, problem.q_sequences, (*kernel)->tile_q, problem);
+  if (s.ok()) s = grid_tiles("seqlen_k", shape.seqlen_k, problem.k_sequences, (*kernel)->tile_k, problem);
   if (s.ok()) s = workspace_size(problem);
   return s;
 }

@@ -2,12 +2,13 @@
 // its value, the rule and the nearest accepted value.
 #pragma once
 
-#include "attention/problem.h"
+#include "attention/kernel_table.h"
 
 namespace flashback {
 
-// Shapes and choices: what a workspace query may ask. Reads no pointer and no stride.
-Status check_shape(const Problem& problem, Arch arch);
+// Shapes and choices: what a workspace query may ask. Reads no pointer and no stride. `kernel` becomes the
+// row of the kernel table that answers.
+Status check_shape(const Problem& problem, Arch arch, const Kernel** kernel);
 
 // Pointers, strides and the workspace of a problem whose shape is accepted.
 Status check_tensors(const Problem& problem, std::size_t workspace_needed);

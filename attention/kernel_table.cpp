@@ -18,6 +18,14 @@ namespace {
 namespace blackwell = sm100::backward;
 namespace hopper = sm90::backward;
 
+// Null where this build has none.
+const KernelImage* find_image(std::string_view name) {
+  for (const KernelImage& image : kernel_images()) {
+    if (image.name == name) return &image;
+  }
+  return nullptr;
+}
+
 shared::Mask kernel_mask(MaskKind mask) {
   return mask == MaskKind::kDense    ? shared::Mask::kDense
          : mask == MaskKind::kCausal ? shared::Mask::kCausal
@@ -46,7 +54,7 @@ Kernel sm100_backward(int head_dim, Dtype dtype, MaskKind mask, TensorMemory mem
       .tensor_memory = memory == TensorMemory::kSplit ? blackwell::TensorMemory::kSplit
                                                       : blackwell::TensorMemory::kAliased,
       .signal = signal == Signal::kWarp ? blackwell::Signal::kWarp : blackwell::Signal::kCta};
-  constexpr std::string_view kCommon = "sm100_common";
+  const KernelImage *const main = find_image("sm100_backward"), *const small = find_image("sm100_common");
   const std::string what = fmt::format("sm100_d{}_{}", config.head_dim, name(dtype));
   const std::string variant = fmt::format("{}_{}_{}", name(mask), name(memory), name(signal));
   return {.arch = Arch::kSm100,
@@ -61,19 +69,19 @@ Kernel sm100_backward(int head_dim, Dtype dtype, MaskKind mask, TensorMemory mem
           .features = kEverything,
           .tile_q = blackwell::kQueryRows,
           .tile_k = blackwell::kKeyRows,
-          .schedule = {"schedule_sm100", kCommon, common::kScheduleThreads, 0},
-          .main = {fmt::format("backward_{}_{}", what, variant), "sm100_backward", blackwell::kThreads,
+          .schedule = {"schedule_sm100", small, common::kScheduleThreads, 0},
+          .main = {fmt::format("backward_{}_{}", what, variant), main, blackwell::kThreads,
                    blackwell::shared_bytes(head_dim)},
-          .preprocess = {"preprocess_" + what, kCommon, common::kThreads, 0},
-          .sink = {"sink_sm100", kCommon, common::kThreads, 0},
-          .postprocess = {"postprocess_" + what, kCommon, common::kThreads, 0},
+          .preprocess = {"preprocess_" + what, small, common::kThreads, 0},
+          .sink = {"sink_sm100", small, common::kThreads, 0},
+          .postprocess = {"postprocess_" + what, small, common::kThreads, 0},
           .unseen = {}};
 }
 
 Kernel sm90_backward(Dtype dtype, MaskKind mask) {
   const hopper::Config config = {
       .head_dim = hopper::kHeadDim, .dtype = kernel_dtype(dtype), .mask = kernel_mask(mask)};
-  constexpr std::string_view kImage = "sm90_backward";
+  const KernelImage* const image = find_image("sm90_backward");
   const std::string what = fmt::format("sm90_d{}_{}", config.head_dim, name(dtype));
   hopper::Config pair = config;
   pair.ctas = 2;
@@ -88,21 +96,22 @@ Kernel sm90_backward(Dtype dtype, MaskKind mask) {
           .features = kEverything,
           .tile_q = hopper::kQueryRows,
           .tile_k = hopper::kKeyRows,
-          .schedule = {"schedule_sm90", kImage, common::kScheduleThreads, 0},
-          .main = {fmt::format("backward_{}_{}", what, name(mask)), kImage, hopper::kThreads,
+          .schedule = {"schedule_sm90", image, common::kScheduleThreads, 0},
+          .main = {fmt::format("backward_{}_{}", what, name(mask)), image, hopper::kThreads,
                    hopper::shared_bytes(config)},
-          .preprocess = {"preprocess_" + what, kImage, common::kThreads, 0},
-          .sink = {"sink_sm90", kImage, common::kThreads, 0},
-          .postprocess = {"postprocess_" + what, kImage, common::kThreads, 0},
+          .preprocess = {"preprocess_" + what, image, common::kThreads, 0},
+          .sink = {"sink_sm90", image, common::kThreads, 0},
+          .postprocess = {"postprocess_" + what, image, common::kThreads, 0},
           .pair = mask == MaskKind::kWindow ? Entry{}
                                             : Entry{fmt::format("backward_{}_{}_pair", what, name(mask)),
-                                                    kImage, hopper::kThreads, hopper::shared_bytes(pair)},
+                                                    image, hopper::kThreads, hopper::shared_bytes(pair)},
           .unseen = {}};
 }
 
 Kernel sm90_backward_wide(Dtype dtype, MaskKind mask) {
   namespace wide = sm90::backward_wide;
-  constexpr std::string_view kImage = "sm90_backward_wide", kShared = "sm90_backward";
+  const KernelImage *const image = find_image("sm90_backward_wide"), *const small =
+                                                                         find_image("sm90_backward");
   const std::string what = fmt::format("sm90_d{}_{}", wide::kHeadDim, name(dtype));
   return {.arch = Arch::kSm90,
           .direction = Direction::kBackward,
@@ -115,12 +124,12 @@ Kernel sm90_backward_wide(Dtype dtype, MaskKind mask) {
           .features = kEverything,
           .tile_q = wide::kQueryRows,
           .tile_k = wide::kKeyRows,
-          .schedule = {"schedule_sm90", kShared, common::kScheduleThreads, 0},
-          .main = {fmt::format("backward_{}_{}", what, name(mask)), kImage, wide::kThreads,
+          .schedule = {"schedule_sm90", small, common::kScheduleThreads, 0},
+          .main = {fmt::format("backward_{}_{}", what, name(mask)), image, wide::kThreads,
                    sizeof(wide::SharedMemory)},
-          .preprocess = {"preprocess_" + what, kImage, common::kThreads, 0},
-          .sink = {"sink_sm90", kShared, common::kThreads, 0},
-          .postprocess = {"postprocess_" + what, kImage, common::kThreads, 0},
+          .preprocess = {"preprocess_" + what, image, common::kThreads, 0},
+          .sink = {"sink_sm90", small, common::kThreads, 0},
+          .postprocess = {"postprocess_" + what, image, common::kThreads, 0},
           .unseen = {}};
 }
 
@@ -141,7 +150,7 @@ ForwardTile forward_tile(Arch arch, int head_dim, Dtype dtype, MaskKind mask) {
 
 Kernel forward(Arch arch, int head_dim, Dtype dtype, MaskKind mask) {
   const ForwardTile tile = forward_tile(arch, head_dim, dtype, mask);
-  const std::string_view image = arch == Arch::kSm100 ? "sm100_forward" : "sm90_forward";
+  const KernelImage* const image = find_image(arch == Arch::kSm100 ? "sm100_forward" : "sm90_forward");
   return {.arch = arch,
           .direction = Direction::kForward,
           .head_dim = head_dim,
@@ -240,13 +249,6 @@ bool takes(const Kernel& kernel, TensorMemory memory) {
 }
 bool takes(const Kernel& kernel, Signal signal) {
   return kernel.signal.value_or(Problem().signal) == signal;
-}
-
-const KernelImage* find_image(std::string_view name) {
-  for (const KernelImage& image : kernel_images()) {
-    if (image.name == name) return &image;
-  }
-  return nullptr;
 }
 
 }  // namespace flashback

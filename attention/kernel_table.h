@@ -14,10 +14,10 @@ namespace flashback {
 
 // An `extern "C"` kernel of an image.
 struct Entry {
-  std::string name;        // backward_sm100_d64_bf16_causal_split_warp
-  std::string_view image;  // sm100_backward
-  std::uint32_t threads;
-  std::uint32_t shared_bytes;
+  std::string name;                    // backward_sm100_d64_bf16_causal_split_warp
+  const KernelImage* image = nullptr;  // null: this build does not have it
+  std::uint32_t threads = 0;
+  std::uint32_t shared_bytes = 0;
 };
 
 // What a kernel takes beyond the plain problem: as many key/value heads as query heads, padded sequences of
@@ -47,8 +47,8 @@ struct Kernel {
   int tile_q, tile_k;  // rows of queries and of keys that one step of a CTA covers
   Entry schedule, main;
   Entry preprocess, sink, postprocess;  // of the backward pass; else without a name
-  Entry pair;    // main for CTAs in pairs, which suits long sequences; without a name where there is none
-  Entry unseen;  // of the forward pass; else without a name
+  Entry pair = {};  // main for CTAs in pairs, which suits long sequences; without a name where there is none
+  Entry unseen;     // of the forward pass; else without a name
 };
 
 inline constexpr std::int64_t kHeadDimStep = 8;
@@ -62,8 +62,5 @@ const Kernel* find_kernel(Arch arch, const Problem& problem);
 bool takes_head_dim(const Kernel& kernel, std::int64_t head_dim);
 bool takes(const Kernel& kernel, TensorMemory memory);
 bool takes(const Kernel& kernel, Signal signal);
-
-// The image of that name, or null.
-const KernelImage* find_image(std::string_view name);
 
 }  // namespace flashback

@@ -11,7 +11,7 @@ Status make_plan(const Target& target, const Problem& problem, Plan* plan);
 // make_plan, and everything wrong with tensors and workspace.
 Status make_bound_plan(const Target& target, const Problem& problem, Plan* plan);
 
-// Encodes the tensor maps and enqueues the launches of a bound plan.
-Status enqueue(Device& device, const Plan& plan, Stream stream);
+// Enqueues the launches of a bound plan, into which it encodes the tensor maps.
+Status enqueue(Device& device, Plan* plan, Stream stream);
 
 }  // namespace flashback

@@ -6,18 +6,14 @@
 
 namespace flashback {
 
-void Workspace::add(std::string_view name, std::size_t part_bytes) {
+const WorkspacePart& Workspace::add(std::string_view name, std::size_t part_bytes) {
   parts.push_back({name, bytes, part_bytes});
   bytes += (part_bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+  return parts[parts.size() - 1];
 }
 
-const WorkspacePart* Workspace::find(std::string_view name) const {
-  const auto part =
-      std::find_if(parts.begin(), parts.end(), [&](const WorkspacePart& p) { return p.name == name; });
-  return part == parts.end() ? nullptr : &*part;
-}
 const WorkspacePart& Workspace::part(std::string_view name) const {
-  return *find(name);
+  return *std::find_if(parts.begin(), parts.end(), [&](const WorkspacePart& p) { return p.name == name; });
 }
 
 common::View view(const Tensor& t) {

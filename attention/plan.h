@@ -37,9 +37,8 @@ struct Workspace {
   FixedList<WorkspacePart, 12> parts;
   std::size_t bytes = 0;
 
-  void add(std::string_view name, std::size_t part_bytes);
-  const WorkspacePart& part(std::string_view name) const;
-  const WorkspacePart* find(std::string_view name) const;  // null: there is no such part
+  const WorkspacePart& add(std::string_view name, std::size_t part_bytes);
+  const WorkspacePart& part(std::string_view name) const;  // one that there is
 };
 
 // A tensor map of the main launch.

@@ -18,7 +18,7 @@ class BlackwellPlanner : BackwardPlanner {
 
   void add_launches() {
     schedule();
-    preprocess(part<float>("lse_log2"), part<float>("delta"), nullptr);
+    preprocess(lse_log2_, delta_, dq_accum_, nullptr);
     sink();
     const blackwell::Parameters main = main_parameters();
     if (needs_.queries && needs_.keys) {
@@ -39,17 +39,17 @@ class BlackwellPlanner : BackwardPlanner {
     const auto rows = static_cast<std::size_t>(kernel_.tile_q),
                keys = static_cast<std::size_t>(kernel_.tile_k);
     const auto channels = static_cast<std::size_t>(kernel_.head_dim);
-    add_part("lse_log2", query_tiles() * rows);  // [heads][tiles][rows]
-    add_part("delta", query_tiles() * rows);
-    add_part("dq_accum", query_tiles() * rows * channels);
+    lse_log2_ = add_part<float>("lse_log2", query_tiles() * rows);  // [heads][tiles][rows]
+    delta_ = add_part<float>("delta", query_tiles() * rows);
+    dq_accum_ = add_part<float>("dq_accum", query_tiles() * rows * channels);
     if (wide_) {
-      add_cleared_part("dk_accum", key_tiles() * keys * channels);
-      add_cleared_part("dv_accum", key_tiles() * keys * channels);
+      dk_accum_ = add_cleared_part<float>("dk_accum", key_tiles() * keys * channels);
+      dv_accum_ = add_cleared_part<float>("dv_accum", key_tiles() * keys * channels);
     }
     if (problem_.deterministic) {
-      add_cleared_part("dq_turns", query_tiles());
-      if (wide_) add_cleared_part("dk_turns", key_tiles() * 4);
-      add_cleared_part("next_work", 1);
+      dq_turns_ = add_cleared_part<std::int32_t>("dq_turns", query_tiles());
+      if (wide_) dk_turns_ = add_cleared_part<std::int32_t>("dk_turns", key_tiles() * 4);
+      next_work_ = add_cleared_part<std::int32_t>("next_work", 1);
     }
     add_shared_parts();
   }
@@ -61,14 +61,14 @@ class BlackwellPlanner : BackwardPlanner {
             .dout = {},
             .dk = {},
             .dv = {},
-            .lse_log2 = part<float>("lse_log2"),
-            .delta = part<float>("delta"),
-            .dq_accum = part<float>("dq_accum"),
-            .dk_accum = part<float>("dk_accum"),
-            .dv_accum = part<float>("dv_accum"),
-            .dq_turns = part<std::int32_t>("dq_turns"),
-            .dk_turns = part<std::int32_t>("dk_turns"),
-            .next_work = part<std::int32_t>("next_work"),
+            .lse_log2 = lse_log2_,
+            .delta = delta_,
+            .dq_accum = dq_accum_,
+            .dk_accum = dk_accum_,
+            .dv_accum = dv_accum_,
+            .dq_turns = dq_turns_,
+            .dk_turns = dk_turns_,
+            .next_work = next_work_,
             .scale = scale_,
             .scale_log2 = static_cast<float>(scale_ * std::numbers::log2e),
             .group = static_cast<std::int32_t>(shape().heads / shape().kv_heads),
@@ -91,6 +91,8 @@ class BlackwellPlanner : BackwardPlanner {
   }
 
   const bool wide_;  // dK and dV are summed in global memory
+  float *lse_log2_, *delta_, *dq_accum_, *dk_accum_ = nullptr, *dv_accum_ = nullptr;
+  std::int32_t *dq_turns_ = nullptr, *dk_turns_ = nullptr, *next_work_ = nullptr;
 };
 
 }  // namespace

@@ -22,24 +22,23 @@ class HopperPlanner : BackwardPlanner {
  public:
   HopperPlanner(const Problem& problem, const Kernel& kernel, int multiprocessors, Plan* plan)
       : BackwardPlanner(problem, kernel, plan), multiprocessors_(multiprocessors) {
-    add_part("stats", query_tiles() * hopper::kStatsFloats);  // [heads][tiles][...]
-    add_part("dq_accum", query_tiles() * dq_floats());        // the same
-    add_part("next_ticket", 1);
-    if (problem.deterministic) add_cleared_part("dq_turns", query_tiles());
+    stats_ = add_part<float>("stats", query_tiles() * hopper::kStatsFloats);  // [heads][tiles][...]
+    dq_accum_ = add_part<float>("dq_accum", query_tiles() * dq_floats());     // the same
+    next_ticket_ = add_part<std::int32_t>("next_ticket", 1);
+    if (problem.deterministic) dq_turns_ = add_cleared_part<std::int32_t>("dq_turns", query_tiles());
     add_shared_parts();
   }
 
   void add_launches() {
     schedule();
     const hopper::Parameters main = main_parameters();
-    float* const stats = part<float>("stats");
-    preprocess(stats, stats ? stats + hopper::kQueryRows : nullptr, main.next_ticket);
+    preprocess(stats_, stats_ ? stats_ + hopper::kQueryRows : nullptr, dq_accum_, next_ticket_);
     sink();
     if (needs_.queries && needs_.keys) {
       add_main(main);
       add_maps();
     }
-    postprocess_queries(main.dq_accum, scale_);
+    postprocess_queries(dq_accum_, scale_);
     if (gaps_) {
       postprocess_keys("dk", tensors().dk, nullptr, scale_);
       postprocess_keys("dv", tensors().dv, nullptr, 1);
@@ -106,10 +105,10 @@ class HopperPlanner : BackwardPlanner {
             .dv = {},
             .wide_dk = wide ? key_view(tensors().dk) : common::View{},
             .wide_dv = wide ? key_view(tensors().dv) : common::View{},
-            .stats = part<const float>("stats"),
-            .dq_accum = part<float>("dq_accum"),
-            .next_ticket = part<std::int32_t>("next_ticket"),
-            .dq_turns = part<std::int32_t>("dq_turns"),
+            .stats = stats_,
+            .dq_accum = dq_accum_,
+            .next_ticket = next_ticket_,
+            .dq_turns = dq_turns_,
             .rotation = rotation(),
             .scale = scale_,
             .scale_log2 = static_cast<float>(scale_ * std::numbers::log2e),
@@ -139,6 +138,8 @@ class HopperPlanner : BackwardPlanner {
   }
 
   const int multiprocessors_;
+  float *stats_, *dq_accum_;
+  std::int32_t *next_ticket_, *dq_turns_ = nullptr;
 };
 
 }  // namespace

@@ -13,8 +13,9 @@ namespace {
 class ForwardPlanner : Planner {
  public:
   ForwardPlanner(const Problem& problem, const Kernel& kernel, int multiprocessors, Plan* plan)
-      : Planner(problem, kernel, plan), multiprocessors_(multiprocessors) {
-    add_cleared_part("next_ticket", 1);
+      : Planner(problem, kernel, plan),
+        multiprocessors_(multiprocessors),
+        next_ticket_(add_cleared_part<std::int32_t>("next_ticket", 1)) {
     add_schedule_parts();
   }
 
@@ -46,7 +47,7 @@ class ForwardPlanner : Planner {
             .out = query_view(tensors().out),
             .lse = lse(),
             .sink = pointer<const float>(tensors().sink),
-            .next_ticket = part<std::int32_t>("next_ticket"),
+            .next_ticket = next_ticket_,
             .scale_log2 = static_cast<float>(std::fabs(scale_) * std::numbers::log2e),
             .negate_q = scale_ < 0,
             .heads = static_cast<std::int32_t>(shape().heads),
@@ -79,6 +80,7 @@ class ForwardPlanner : Planner {
   }
 
   const int multiprocessors_;
+  std::int32_t* const next_ticket_;
 };
 
 }  // namespace

@@ -69,18 +69,11 @@ Planner::Planner(const Problem& problem, const Kernel& kernel, Plan* plan)
   plan_.maps = {};
 }
 
-void Planner::add_cleared_part(std::string_view name, std::size_t numbers) {
-  add_part(name, numbers);
-  plan_.cleared.push_back(plan_.workspace.part(name));
-}
-
 void Planner::add_schedule_parts() {
   if (!needs_.ragged) return;
   const auto sequences = static_cast<std::size_t>(shape().batch + 1);
-  add_part("q_first_tile", sequences);
-  add_part("k_first_tile", sequences);
-  sequences_.q.first_tile = part<const std::int32_t>("q_first_tile");
-  sequences_.k.first_tile = part<const std::int32_t>("k_first_tile");
+  sequences_.q.first_tile = q_first_tile_ = add_part<std::int32_t>("q_first_tile", sequences);
+  sequences_.k.first_tile = k_first_tile_ = add_part<std::int32_t>("k_first_tile", sequences);
 }
 
 std::size_t Planner::query_tiles() const {
@@ -94,8 +87,8 @@ void Planner::schedule() {
   if (!needs_.ragged) return;
   add("schedule", kernel_.schedule, {1, 1, 1},
       common::ScheduleParameters{.sequences = sequences_,
-                                 .q_first_tile = part<std::int32_t>("q_first_tile"),
-                                 .k_first_tile = part<std::int32_t>("k_first_tile"),
+                                 .q_first_tile = q_first_tile_,
+                                 .k_first_tile = k_first_tile_,
                                  .q_tile_rows = kernel_.tile_q,
                                  .k_tile_rows = kernel_.tile_k});
 }

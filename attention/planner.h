@@ -20,18 +20,21 @@ class Planner {
   const Shape& shape() const { return problem_.shape; }
   const Tensors& tensors() const { return problem_.tensors; }
 
-  // Parts of 4-byte numbers.
-  void add_part(std::string_view name, std::size_t numbers) { plan_.workspace.add(name, 4 * numbers); }
-  // The same, zero before the first launch.
-  void add_cleared_part(std::string_view name, std::size_t numbers);
-  // Those of ragged sequences, and their places, which other launches are told.
-  void add_schedule_parts();
-  // Of a bound problem, where the part exists; else null.
+  // Parts of 4-byte numbers. Their place, where the problem is bound; else null.
   template <typename T>
-  T* part(std::string_view name) const {
-    const WorkspacePart* found = plan_.workspace.find(name);
-    return found ? pointer<T>(problem_, *found) : nullptr;
+  T* add_part(std::string_view name, std::size_t numbers) {
+    static_assert(sizeof(T) == 4);
+    return pointer<T>(problem_, plan_.workspace.add(name, 4 * numbers));
   }
+  // The same, zero before the first launch.
+  template <typename T>
+  T* add_cleared_part(std::string_view name, std::size_t numbers) {
+    T* const place = add_part<T>(name, numbers);
+    plan_.cleared.push_back(plan_.workspace.parts[plan_.workspace.parts.size() - 1]);
+    return place;
+  }
+  // Those of ragged sequences, which other launches are told.
+  void add_schedule_parts();
 
   // Tiles of all sequences and heads.
   std::size_t query_tiles() const;
@@ -69,6 +72,9 @@ class Planner {
   const float scale_;  // of the scores
   shared::Sequences sequences_;
   Plan& plan_;
+
+ private:
+  std::int32_t *q_first_tile_ = nullptr, *k_first_tile_ = nullptr;
 };
 
 }  // namespace flashback

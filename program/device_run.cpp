@@ -112,7 +112,7 @@ class Bench {
     require(make_bound_plan(target, problem, &plan));
     require(workbench_.wait(nullptr));
     require(workbench_.mark(0, nullptr));
-    require(enqueue(workbench_, plan, nullptr));
+    require(enqueue(workbench_, &plan, nullptr));
     require(workbench_.mark(1, nullptr));
     require(workbench_.wait(nullptr));
     for (Buffer& memory : buffers_) memory.check_margins();

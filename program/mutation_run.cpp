@@ -161,7 +161,7 @@ class Runner {
     });
   }
 
-  const KernelImage& image() const { return *find_image(main_->image); }
+  const KernelImage& image() const { return *main_->image; }
   const std::string& text() const { return text_; }
   const std::string& entry() const { return (pair_ != nullptr ? pair_ : main_)->name; }
 

@@ -67,7 +67,7 @@ Status ClockedPass::prepare(const Problem& problem, Where where, std::string_vie
   if (main == plan_.launches.end()) return internal_failure("the plan has no main kernel");
   entry_ = main->entry->name;
   warps_ = static_cast<int>(main->entry->threads / 32);
-  const KernelImage* const original = find_image(main->entry->image);
+  const KernelImage* const original = main->entry->image;
   std::string text;
   if (Status s = ptx_text(original->ptx, &text); !s.ok()) return s;
   kernel_ = with_clocks(text, entry_, warps_, where);
@@ -117,7 +117,7 @@ Status ClockedPass::run(std::vector<std::vector<Stamp>>* stamps) {
   if (Status s = clear(ends, notes_.ends); !s.ok()) return s;
   if (Status s = clear(rows, notes_.begin); !s.ok()) return s;
   Clocked device(*this);
-  if (Status s = enqueue(device, plan_, nullptr); !s.ok()) return s;
+  if (Status s = enqueue(device, &plan_, nullptr); !s.ok()) return s;
   const auto download = [&](std::vector<std::uint32_t>& to, Address from) {
     return to.empty() ? Status{} : workbench_->download(std::as_writable_bytes(std::span(to)), from, nullptr);
   };

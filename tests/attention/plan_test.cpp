@@ -484,8 +484,8 @@ TEST(KernelTable, NamesAreUniqueAndTheImagesHoldThem) {
     for (const Entry* entry : {&kernel.schedule, &kernel.main, &kernel.pair, &kernel.preprocess, &kernel.sink,
                                &kernel.postprocess, &kernel.unseen}) {
       if (entry->name.empty()) continue;
-      const KernelImage* image = find_image(entry->image);
-      ASSERT_NE(image, nullptr) << entry->image;
+      const KernelImage* image = entry->image;
+      ASSERT_NE(image, nullptr) << entry->name;
       EXPECT_EQ(image->arch, kernel.arch);
       EXPECT_NE(texts[image].find(".entry " + entry->name + "("), std::string::npos) << entry->name;
       const std::string_view cubin(reinterpret_cast<const char*>(image->cubin.data()), image->cubin.size());
