@@ -1,8 +1,6 @@
 #include "bench/driver_clock.h"
 
-#include <algorithm>
 #include <bit>
-#include <chrono>
 #include <vector>
 
 #include "bench/median.h"
@@ -15,22 +13,7 @@ using cuda::Result;
 
 // A table of functions has no place for state.
 const Driver* inner = nullptr;
-double clock_ns = 0;  // of one reading
 DriverTime spent;
-
-// What an interval with nothing in it takes.
-double empty_interval_ns() {
-  static const double median_ns = [] {
-    std::vector<double> times;
-    for (int i = 0; i < 1001; ++i) {
-      const auto start = std::chrono::steady_clock::now();
-      const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - start;
-      times.push_back(time.count());
-    }
-    return median(times);
-  }();
-  return median_ns;
-}
 
 template <auto kOne, auto kOther>
 constexpr bool kSame = false;
@@ -42,16 +25,13 @@ struct Timed;
 template <auto kMember, typename... Arguments>
 struct Timed<kMember, Result (*)(Arguments...)> {
   static Result call(Arguments... arguments) {
-    const auto start = std::chrono::steady_clock::now();
-    const Result result = (inner->*kMember)(arguments...);
-    const std::chrono::duration<double, std::nano> interval = std::chrono::steady_clock::now() - start;
-    const double time = std::max(interval.count() - clock_ns, 0.0);
+    Result result = 0;
+    const double time = nanoseconds_of([&] { result = (inner->*kMember)(arguments...); });
     if constexpr (kSame<kMember, &Driver::launch> || kSame<kMember, &Driver::tensor_map_encode>) {
       spent.launch_and_encode_ns += time;
     } else {
       spent.other_ns += time;
     }
-    spent.clock_ns += 2 * clock_ns;
     ++spent.calls;
     return result;
   }
@@ -75,9 +55,21 @@ Result attribute(int* value, cuda::DeviceAttribute which, cuda::DeviceNumber) {
 
 }  // namespace
 
+double empty_interval_ns() {
+  static const double median_ns = [] {
+    std::vector<double> times;
+    for (int i = 0; i < 1001; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - start;
+      times.push_back(time.count());
+    }
+    return median(times);
+  }();
+  return median_ns;
+}
+
 Driver timed(const Driver& driver) {
   inner = &driver;
-  clock_ns = empty_interval_ns();
   Driver table = driver;
 #define FLASHBACK_TIME(member, symbol, parameters) \
   table.member = &Timed<&Driver::member, decltype(Driver::member)>::call;
