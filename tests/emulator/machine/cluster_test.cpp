@@ -2,18 +2,11 @@
 // it is gone, and that neither the completion order nor the number of host threads shows.
 #include <gtest/gtest.h>
 
+#include "tests/emulator/machine/kernel_of_sums.h"
 #include "tests/emulator/machine/ptx_bench.h"
 
 namespace flashback::emulator::testing {
 namespace {
-
-MachineOptions with(Completion completion, std::uint64_t seed = 0, int threads = 1) {
-  MachineOptions options;
-  options.threads = threads;
-  options.schedule.completion = completion;
-  options.schedule.seed = seed;
-  return options;
-}
 
 // Schedules under which a right program must give the same bytes.
 std::vector<MachineOptions> all_schedules() {
@@ -206,35 +199,11 @@ TEST(Clusters, LateCopiesShowAMissingWait) {
 }
 
 // The reductions of a cluster's CTAs take effect in an order that no host thread changes.
-const std::string kSums = module_of(8, R"(
-.reg .b32 %s, %t, %cta, %i, %rank;
-.reg .f32 %f;
-.reg .b64 %sum;
-.reg .pred %p;
-ld.param.u64 %sum, [p];
-mov.u32 %s, dynamic;
-mov.u32 %t, %tid.x;
-mov.u32 %cta, %ctaid.x;
-mov.u32 %rank, %cluster_ctarank;
-mul.lo.u32 %i, %rank, 5000;
-SPIN:
-add.u32 %i, %i, -1;
-setp.gt.s32 %p, %i, 0;
-@%p bra SPIN;
-add.u32 %cta, %cta, 1;
-cvt.rn.f32.u32 %f, %cta;
-rcp.rn.f32 %f, %f;
-shl.b32 %i, %t, 2;
-add.u32 %i, %i, %s;
-st.shared.f32 [%i], %f;
-fence.proxy.async.shared::cta;
-bar.warp.sync -1;
-setp.ne.u32 %p, %t, 0;
-@%p bra END;
-cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%sum], [%s], 64;
-cp.async.bulk.commit_group;
-cp.async.bulk.wait_group 0;
-END:
+const std::string kSums = kernel_of_sums(R"(
+mov.u32 %delay, %cluster_ctarank;
+mul.lo.u32 %i, %delay, 5000;
+)",
+                                         R"(
 barrier.cluster.arrive.aligned;
 barrier.cluster.wait.aligned;
 )");

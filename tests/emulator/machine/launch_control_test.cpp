@@ -84,15 +84,6 @@ Launched run(const std::string& ptx, const MachineOptions& options, Dim3 cluster
   return {bench.download<std::uint32_t>(out, 2 * kCtas), executed.ctas};
 }
 
-MachineOptions with(Completion completion, std::uint64_t seed, int threads, bool shuffled = false) {
-  MachineOptions options;
-  options.threads = threads;
-  options.schedule.completion = completion;
-  options.schedule.seed = seed;
-  options.schedule.shuffle_ctas = shuffled;
-  return options;
-}
-
 // One CTA an SM, so that most clusters wait at the start.
 constexpr std::uint32_t kWholeSm = 200 * 1024;
 

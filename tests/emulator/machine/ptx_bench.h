@@ -15,6 +15,17 @@
 
 namespace flashback::emulator::testing {
 
+// What of the schedule tests vary.
+inline MachineOptions with(Completion completion, std::uint64_t seed = 0, int threads = 1,
+                           bool shuffled = false) {
+  MachineOptions options;
+  options.threads = threads;
+  options.schedule.completion = completion;
+  options.schedule.seed = seed;
+  options.schedule.shuffle_ctas = shuffled;
+  return options;
+}
+
 class PtxBench {
  public:
   explicit PtxBench(const MachineOptions& options = {}) : workbench_(make_workbench(options)) {}

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "tests/emulator/machine/ptx_bench.h"
+#include "tests/emulator/machine/units/matrix_kernel.h"
 #include "tests/emulator/machine/units/operand_layouts.h"
 
 namespace flashback::emulator::testing {
@@ -22,22 +23,6 @@ struct Parameters {
 // when both are ready, thread 0 of rank `issuer` multiplies for the two and commits to both. Each warp then
 // reads its lanes.
 std::string kernel(bool a_in_tensor_memory) {
-  const char* store_a = R"(
-mov.u32 %i, 0;
-STORE_A:
-mul.wide.u32 %at, %i, 512;
-add.s64 %at, %at, %words;
-mul.wide.u32 %rd, %thread, 4;
-add.s64 %at, %at, %rd;
-ld.global.b32 %v, [%at];
-add.u32 %w, %i, 256;
-tcgen05.st.sync.aligned.32x32b.x1.b32 [%w], {%v};
-add.u32 %i, %i, 1;
-setp.lt.u32 %more, %i, 32;
-@%more bra STORE_A;
-tcgen05.wait::st.sync.aligned;
-tcgen05.fence::before_thread_sync;
-)";
   return module_of(
       sizeof(Parameters),
       fmt::format(
@@ -100,32 +85,13 @@ setp.ne.u32 %accumulate, 0, 0;
 cvt.u32.u64 %acol, %a;
 STEP:
 {}
-setp.eq.u32 %accumulate, 0, 0;
-cvt.u64.u32 %adv, %aadv;
-add.s64 %a, %a, %adv;
-add.u32 %acol, %acol, %aadv;
-cvt.u64.u32 %adv, %badv;
-add.s64 %b, %b, %adv;
-sub.u32 %steps, %steps, 1;
-setp.ne.u32 %more, %steps, 0;
-@%more bra STEP;
+{}
 tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%m+8], %both;
 ISSUED:
 DONE:
 mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %done, [%m+8], 0;
 @!%done bra DONE;
-tcgen05.fence::after_thread_sync;
-mov.u32 %i, 0;
-mul.wide.u32 %at, %thread, 4;
-add.s64 %at, %at, %out;
-READ:
-tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%v}}, [%i];
-tcgen05.wait::ld.sync.aligned;
-st.global.b32 [%at], %v;
-add.s64 %at, %at, 512;
-add.u32 %i, %i, 1;
-setp.lt.u32 %more, %i, %n;
-@%more bra READ;
+{}
 tcgen05.fence::before_thread_sync;
 barrier.cluster.arrive.aligned;
 barrier.cluster.wait.aligned;
@@ -133,11 +99,12 @@ barrier.cluster.wait.aligned;
 tcgen05.dealloc.cta_group::2.sync.aligned.b32 0, 512;
 END:
 )",
-          a_in_tensor_memory ? store_a : "",
+          a_in_tensor_memory ? kStoreA : "",
           a_in_tensor_memory
               ? "tcgen05.mma.cta_group::2.kind::f16 [0], [%acol], %b, %idesc, %accumulate;"
               : "tcgen05.mma.cta_group::2.kind::f16 [0], %a, %b, %idesc, {%zero, %even, %zero, %zero, "
-                "%zero, %zero, %odd, %zero}, %accumulate;"));
+                "%zero, %zero, %odd, %zero}, %accumulate;",
+          kNextStep, kReadColumns));
 }
 
 struct Case {
@@ -226,12 +193,6 @@ class Pairs : public ::testing::TestWithParam<Case> {
   static std::vector<float> result(PtxBench& bench, const Case& c, const Parameters& p) {
     return bench.download<float>(p.out, static_cast<std::size_t>(2 * 128 * d_columns(c)));
   }
-  static MachineOptions with(Completion completion) {
-    MachineOptions options;
-    options.schedule.completion = completion;
-    options.schedule.seed = 3;
-    return options;
-  }
 
   std::vector<int> a_, b_;
 };
@@ -240,7 +201,7 @@ TEST_P(Pairs, MultiplyAsOne) {
   const Case& c = GetParam();
   for (const Completion completion : {Completion::kEager, Completion::kLazy, Completion::kRandom}) {
     for (const std::uint32_t issuer : {0u, 1u}) {
-      PtxBench bench(with(completion));
+      PtxBench bench(with(completion, 3));
       Parameters p = parameters(bench, c);
       p.issuer = issuer;
       const Status status = run(bench, c, p);

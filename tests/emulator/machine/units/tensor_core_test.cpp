@@ -9,6 +9,7 @@
 
 #include "emulator/machine/fault.h"
 #include "tests/emulator/machine/ptx_bench.h"
+#include "tests/emulator/machine/units/matrix_kernel.h"
 #include "tests/emulator/machine/units/operand_layouts.h"
 
 namespace flashback::emulator::testing {
@@ -101,22 +102,6 @@ struct Parameters {
 // Four warps. Thread 0 fetches the shared-memory image, issues `steps` multiplications and commits; then each
 // warp reads its lanes. A in tensor memory is stored from `a_words`, 32 columns of 128 lanes, behind D.
 std::string kernel(bool a_in_tensor_memory) {
-  const char* store_a = R"(
-mov.u32 %i, 0;
-STORE_A:
-mul.wide.u32 %at, %i, 512;
-add.s64 %at, %at, %words;
-mul.wide.u32 %rd, %thread, 4;
-add.s64 %at, %at, %rd;
-ld.global.b32 %v, [%at];
-add.u32 %w, %i, 256;
-tcgen05.st.sync.aligned.32x32b.x1.b32 [%w], {%v};
-add.u32 %i, %i, 1;
-setp.lt.u32 %more, %i, 32;
-@%more bra STORE_A;
-tcgen05.wait::st.sync.aligned;
-tcgen05.fence::before_thread_sync;
-)";
   return module_of(
       sizeof(Parameters),
       fmt::format(R"(
@@ -164,45 +149,27 @@ setp.ne.u32 %accumulate, 0, 0;
 cvt.u32.u64 %acol, %a;
 STEP:
 {}
-setp.eq.u32 %accumulate, 0, 0;
-cvt.u64.u32 %adv, %aadv;
-add.s64 %a, %a, %adv;
-add.u32 %acol, %acol, %aadv;
-cvt.u64.u32 %adv, %badv;
-add.s64 %b, %b, %adv;
-sub.u32 %steps, %steps, 1;
-setp.ne.u32 %more, %steps, 0;
-@%more bra STEP;
+{}
 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%m+8];
 ISSUED:
 DONE:
 mbarrier.try_wait.parity.shared::cta.b64 %done, [%m+8], 0;
 @!%done bra DONE;
-tcgen05.fence::after_thread_sync;
-mov.u32 %i, 0;
-mul.wide.u32 %at, %thread, 4;
-add.s64 %at, %at, %out;
-READ:
-tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%v}}, [%i];
-tcgen05.wait::ld.sync.aligned;
-st.global.b32 [%at], %v;
-add.s64 %at, %at, 512;
-add.u32 %i, %i, 1;
-setp.lt.u32 %more, %i, %n;
-@%more bra READ;
+{}
 bar.sync 0;
 @!%warp0 bra END;
 tcgen05.dealloc.cta_group::1.sync.aligned.b32 0, 512;
 END:
 )",
-                  a_in_tensor_memory ? store_a : "",
+                  a_in_tensor_memory ? kStoreA : "",
                   a_in_tensor_memory ? "tcgen05.mma.cta_group::1.kind::f16 [0], [%acol], %b, %idesc, {%zero, "
                                        "%disabled, %zero, %zero}, %accumulate;\n"
                                        "@%again tcgen05.mma.cta_group::1.kind::f16 [0], [%acol], %b, %idesc, "
                                        "{%zero, %disabled, %zero, %zero}, 1;"
                                      : "tcgen05.mma.cta_group::1.kind::f16 [0], %a, %b, %idesc, {%zero, "
                                        "%disabled, %zero, %zero}, %accumulate;\n"
-                                       "@%again tcgen05.mma.cta_group::1.kind::f16 [0], %a, %b, %idesc, 1;"));
+                                       "@%again tcgen05.mma.cta_group::1.kind::f16 [0], %a, %b, %idesc, 1;",
+                  kNextStep, kReadColumns));
 }
 
 struct Case {
