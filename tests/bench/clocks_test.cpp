@@ -10,6 +10,7 @@
 #include "bench/recorded.h"
 #include "device/ptx_text.h"
 #include "emulator/workbench.h"
+#include "kernels/images.h"
 
 namespace flashback::clocks {
 namespace {
@@ -20,9 +21,10 @@ std::size_t count(std::string_view in, std::string_view what) {
   return n;
 }
 
-std::string text_of(const char* image) {
+std::string text_of(std::string_view name) {
+  const auto image = std::ranges::find(kernel_images(), name, &KernelImage::name);
   std::string text;
-  EXPECT_TRUE(ptx_text(find_image(image)->ptx, &text).ok());
+  EXPECT_TRUE(ptx_text(image->ptx, &text).ok());
   return text;
 }
 
