@@ -8,9 +8,8 @@
 
 #include "bench/clocks/timeline.h"
 #include "bench/recorded.h"
-#include "device/ptx_text.h"
 #include "emulator/workbench.h"
-#include "kernels/images.h"
+#include "tests/device/image_text.h"
 
 namespace flashback::clocks {
 namespace {
@@ -21,20 +20,13 @@ std::size_t count(std::string_view in, std::string_view what) {
   return n;
 }
 
-std::string text_of(std::string_view name) {
-  const auto image = std::ranges::find(kernel_images(), name, &KernelImage::name);
-  std::string text;
-  EXPECT_TRUE(ptx_text(image->ptx, &text).ok());
-  return text;
-}
-
 std::string_view entry_of(std::string_view text, const std::string& name) {
   const std::size_t begin = text.find(".entry " + name + "(");
   return text.substr(begin, text.find(".entry ", begin + 1) - begin);
 }
 
 TEST(Clocks, AreReadAtTheBeginAndBeforeEachReturnOfTheEntryAlone) {
-  const std::string ptx = text_of("sm90_backward");
+  const std::string ptx = testing::text_of(*testing::find_image("sm90_backward"));
   const std::string name = "backward_sm90_d64_bf16_dense";
   const ClockedKernel clocked = with_clocks(ptx, name, 16, Where::kEnds);
   const std::string_view entry = entry_of(clocked.ptx, name), original = entry_of(ptx, name);
@@ -50,7 +42,7 @@ TEST(Clocks, WaitsAreNotedWithTheirLineAndEverySectionWithItsName) {
   for (const auto& [image, name] :
        {std::pair{"sm90_backward", "backward_sm90_d64_bf16_causal"},
         std::pair{"sm100_backward", "backward_sm100_d64_bf16_dense_split_warp"}}) {
-    const std::string ptx = text_of(image);
+    const std::string ptx = testing::text_of(*testing::find_image(image));
     const std::string_view all = ptx, original = entry_of(ptx, name);
     const ClockedKernel clocked = with_clocks(ptx, name, 16, Where::kSections);
     std::size_t waits = 0, ends = 0, sections = 0;

@@ -20,13 +20,6 @@ namespace flashback::testing {
 
 namespace backward = sm100::backward;
 
-inline const KernelImage* find_image(std::string_view name) {
-  for (const KernelImage& image : kernel_images()) {
-    if (image.name == name) return &image;
-  }
-  return nullptr;
-}
-
 // Device memory between two guards. All of it begins as 0xff bytes: NaN in every format.
 class Buffer {
  public:

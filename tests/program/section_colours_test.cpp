@@ -7,7 +7,7 @@
 #include <map>
 
 #include "attention/kernel_table.h"
-#include "device/ptx_text.h"
+#include "tests/device/image_text.h"
 
 namespace flashback::program {
 namespace {
@@ -17,8 +17,7 @@ TEST(SectionColours, EachSectionOfABackwardKernelHasOneOfItsOwn) {
   for (const Kernel& kernel : kernel_table()) {
     if (kernel.direction != Direction::kBackward) continue;
     ++kernels;
-    std::string text;
-    ASSERT_TRUE(ptx_text(find_image(kernel.main.image)->ptx, &text).ok());
+    const std::string text = testing::text_of(*kernel.main.image);
     const std::size_t begin = text.find(".entry " + kernel.main.name + "("),
                       end = text.find(".entry ", begin + 1);
     ASSERT_NE(begin, std::string::npos);
