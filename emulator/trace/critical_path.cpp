@@ -37,11 +37,14 @@ class Walk {
     begin_ = to;
     time_ = from;
     while (time_ > begin_) {
+      const double now = time_;
       const Span* const wait = last(waits_[warp], time_);
       work(warp, wait ? wait->end : begin_);
       if (!wait || time_ <= begin_) break;
       spend("signals", wait->caused);
       warp = wait->until.agent == Agent::kWarp ? wait->until.warp : through_units(wait->until);
+      // Where signals cost nothing two warps may end each other's waits at one time.
+      if (time_ == now) spend("not followed", begin_);
     }
     return std::move(cycles_);
   }
