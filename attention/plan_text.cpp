@@ -42,8 +42,8 @@ std::string text(const common::PreprocessParameters& p) {
   return text(p.sequences);
 }
 std::string text(const sm90::backward::Parameters& p) {
-  return fmt::format("{}, kv_heads {} in sections of {}, group {}, scale {}, scale_log2 {}",
-                     text(p.sequences), p.kv_heads, p.section, p.group, p.scale, p.scale_log2);
+  return fmt::format("{}, kv_heads {}, group {} in parts of {}, sections of {}, scale {}, scale_log2 {}",
+                     text(p.sequences), p.kv_heads, p.group, p.part_heads, p.section, p.scale, p.scale_log2);
 }
 std::string text(const sm100::backward::Parameters& p) {
   return fmt::format("{}, group {}, scale {}, scale_log2 {}", text(p.sequences), p.group, p.scale,

@@ -18,5 +18,5 @@
 #define FLASHBACK_ROW_ENTRIES(name, ...)                                                                   \
   FLASHBACK_ENTRY(preprocess_##name, (::flashback::common::kThreads),                                      \
                   ::flashback::common::PreprocessParameters, ::flashback::common::preprocess<__VA_ARGS__>) \
-  FLASHBACK_ENTRY(postprocess_##name, (::flashback::common::kThreads),                                     \
+  FLASHBACK_ENTRY(postprocess_##name, (::flashback::common::kThreads, 6),                                  \
                   ::flashback::common::PostprocessParameters, ::flashback::common::postprocess<__VA_ARGS__>)

@@ -1,5 +1,6 @@
 // How the small kernels find a tile of rows in the workspace, where a main kernel has its own order. A layout
-// says how many rows a tile has, where the statistics of a row stand and where four elements of its dQ do.
+// says how many rows a tile has, where the statistics of a row stand and where four elements of its dQ do. A
+// tile of keys is one tile, or several side by side.
 #pragma once
 
 #include "kernels/shared/dq_order.h"
@@ -8,7 +9,7 @@ namespace flashback::common {
 
 // Statistics row after row; accumulators in the order of dq_order.h.
 struct PlainLayout {
-  static constexpr int kRows = shared::kDqTileRows;
+  static constexpr int kRows = shared::kDqTileRows, kKeyTileRows = kRows;
   static constexpr int kStatsFloats = kRows;  // from tile to tile
 
   static constexpr int stats_offset(int row) { return row; }

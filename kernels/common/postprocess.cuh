@@ -29,37 +29,57 @@ __device__ void store(const PostprocessParameters& p, int batch, int row, int he
   to[1] = v.b;
 }
 
+// The packed sequences that rows from `row` on may belong to, so many: whose the first one and the last one
+// are. Looked up once by two threads.
+template <int rows>
+__device__ shared::Candidates owners_of_tile(const shared::Side& side, int batches, int row) {
+  __shared__ int owners[2];
+  if (threadIdx.x < 2)
+    owners[threadIdx.x] = shared::owner_of(side, batches, row + (threadIdx.x == 0 ? 0 : rows - 1)).batch;
+  __syncthreads();
+  return {max(owners[0], 0), owners[1] < 0 ? batches : owners[1] + 1};
+}
+
 template <int head_dim, class Layout, shared::Dtype dtype>
 __device__ void postprocess(const PostprocessParameters& p) {
   const shared::Side& side = p.of_keys ? p.sequences.k : p.sequences.q;
   const int tiles = shared::tiles_of(side.rows, kPostprocessRows), head = static_cast<int>(blockIdx.y);
   const int in_batch = static_cast<int>(blockIdx.x) / tiles, tile = static_cast<int>(blockIdx.x) % tiles;
   const Lane<head_dim> lane;
+  shared::Candidates owners = {};
+  if (side.cu_seqlens)
+    owners = owners_of_tile<kPostprocessRows>(side, p.sequences.batch, tile * kPostprocessRows);
 
+  int batch = -1;              // the sequence of the row before, and of it
+  shared::Rows in_sight = {};  //   the rows in sight
+  std::int64_t first_tile = 0;
   for (int i = 0; i < kPostprocessRows; i += lane.kRowsAtOnce) {
     const int row = tile * kPostprocessRows + i + lane.row;
     if (row >= side.rows || lane.d >= p.head_dim) continue;
 
-    const shared::Place owner =
-        side.cu_seqlens ? shared::owner_of(side, p.sequences.batch, row) : shared::Place{in_batch, row};
-    bool takes_part = false;
-    int in_sight = -1;  // which of the rows in sight it is
-    if (owner.batch >= 0) {
-      takes_part = owner.tile < shared::rows_of(side, owner.batch).count;
-      const shared::Sight sight = shared::sight_of(p.sequences, owner.batch);
-      const shared::Rows& rows = p.of_keys ? sight.k : sight.q;
-      if (row >= rows.first && row < rows.first + rows.count) in_sight = row - rows.first;
+    const int owner =
+        side.cu_seqlens ? shared::owner_of(side, p.sequences.batch, row, owners).batch : in_batch;
+    if (owner >= 0 && owner != batch) {
+      const shared::Sight sight = shared::sight_of(p.sequences, owner);
+      in_sight = p.of_keys ? sight.k : sight.q;
+      const std::int64_t number = std::int64_t{head} * side.all_tiles + shared::first_tile_of(side, owner);
+      first_tile = p.of_keys ? number * (Layout::kKeyTileRows / Layout::kRows) : number;
+      batch = owner;
     }
 
-    if (in_sight < 0) {
-      const bool leave = p.accumulate || (!takes_part && p.leave_unused_rows);
-      if (!leave) store<dtype>(p, in_batch, row, head, lane.d, {});
+    const int at = row - in_sight.first;
+    if (owner < 0 || at < 0 || at >= in_sight.count) {
+      const auto takes_part = [&] {
+        if (owner < 0) return false;
+        const shared::Rows rows = shared::rows_of(side, owner);
+        return row < rows.first + rows.count;
+      };
+      if (!p.accumulate && !(p.leave_unused_rows && !takes_part()))
+        store<dtype>(p, in_batch, row, head, lane.d, {});
     } else if (p.accum) {
-      const std::int64_t number = std::int64_t{head} * side.all_tiles +
-                                  shared::first_tile_of(side, owner.batch) + in_sight / Layout::kRows;
-      const float* const from = p.accum + number * Layout::kRows * head_dim;
+      const float* const from = p.accum + (first_tile + at / Layout::kRows) * Layout::kRows * head_dim;
       const auto four = [&](int d) {
-        const float4 v = Layout::four(from, in_sight % Layout::kRows, d);
+        const float4 v = Layout::four(from, at % Layout::kRows, d);
         return float4{p.scale * v.x, p.scale * v.y, p.scale * v.z, p.scale * v.w};
       };
       store<dtype>(p, in_batch, row, head, lane.d, {four(lane.d), four(lane.d + 4)});

@@ -53,6 +53,10 @@ __device__ inline void add_release(std::int32_t* counter, std::int32_t value) {
   asm volatile("red.release.gpu.global.add.s32 [%0], %1;" ::"l"(counter), "r"(value) : "memory");
 }
 
+__device__ inline void sleep_100_ns() {
+  asm volatile("nanosleep.u32 100;" ::: "memory");
+}
+
 // The counter's value before.
 __device__ inline std::int32_t take_number(std::int32_t* counter) {
   std::int32_t number;

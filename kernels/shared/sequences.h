@@ -107,14 +107,21 @@ constexpr std::int64_t first_tile_of(const Side& side, int batch) {
 }
 
 // Where a row in memory belongs: to which sequence, as which of its rows. Batch -1: to none.
-constexpr Place owner_of(const Side& side, int batches, int row) {
+// The caller may know which sequences it can be.
+struct Candidates {
+  int begin, end;
+};
+constexpr Place owner_of(const Side& side, int batches, int row, Candidates among) {
   if (batches == 0 || row >= side.cu_seqlens[batches]) return {-1, 0};
-  int low = 0, high = batches;
+  int low = among.begin, high = among.end;
   while (high - low > 1) {
     const int middle = low + (high - low) / 2;
     (side.cu_seqlens[middle] <= row ? low : high) = middle;
   }
   return {low, row - side.cu_seqlens[low]};
+}
+constexpr Place owner_of(const Side& side, int batches, int row) {
+  return owner_of(side, batches, row, {0, batches});
 }
 
 }  // namespace flashback::shared

@@ -168,6 +168,22 @@ std::vector<Declared> reports() {
     all.push_back({fmt::format("H11_window_{}_{}", window.left + 1, window.right + 1),
                    with(dense({1, 2, 1, 300, 333, 64}), window)});
   }
+  // Groups that Hopper works on in parts, whose dK and dV are sums in memory; the last part has fewer heads.
+  add("parts_causal", with(dense({1, 11, 1, 300, 333, 64}), Mask::kCausal));
+  add("parts_causal_1k_keys", with(dense({1, 10, 2, 100, 1100, 64}), Mask::kCausal));
+  add("parts_window_fp16_40_channels", with(with(dense({2, 10, 2, 200, 333, 40}), Dtype::kF16), Mask{90, 20}));
+  Case parts = with(packed({1, 10, 2, 1, 1, 64}, {90, 150, 0, 33}, {40, 160, 20, 129}, 9), Mask::kCausal);
+  parts.leave_unused_rows = true;
+  add("parts_packed", parts);
+  parts.fp32_gradients = true;
+  add("parts_packed_fp32", parts);
+  parts.accumulate = true;
+  parts.layout = Layout::kGaps;
+  add("parts_packed_accumulated", parts);
+  parts = with(dense({2, 9, 1, 140, 200, 64}), Mask::kCausal);
+  parts.used_k = {129, 20};
+  parts.dlse = parts.sink = true;
+  add("parts_rows_used_lse_gradient_and_sink", parts);
   // Keys enough for Hopper's pairs of CTAs (plan_sm90.cpp).
   add("pairs_8k_keys", dense({2, 4, 2, 130, 8200, 64}));
   add("pairs_8k_keys_fp16_40_channels", with(dense({1, 2, 2, 70, 8320, 40}), Dtype::kF16));

@@ -348,6 +348,59 @@ TEST(PlanSm90, PairsForLongSequences) {
   EXPECT_EQ(main_of(32768 - 128, Mask::kCausal).entry->name, "backward_sm90_d64_bf16_causal");
   EXPECT_EQ(main_of(32768, Mask::kCausal).entry->name, "backward_sm90_d64_bf16_causal_pair");
   EXPECT_EQ(main_of(32768, Mask{100, 0}).entry->name, "backward_sm90_d64_bf16_window");
+  EXPECT_EQ(planned(problem({1, 32, 1, 256, 8192, 64}), Arch::kSm90).launches[1].entry->name,
+            "backward_sm90_d64_bf16_dense")
+      << "32 items of two tiles would leave half of the multiprocessors idle";
+}
+
+// Of a group's query heads an item has no more than suits the L2 cache, and few where items are few.
+TEST(PlanSm90, PartsOfGroups) {
+  const auto part_of = [](Shape shape, Mask mask, bool deterministic = false, bool ragged = false) {
+    Problem p = problem(shape);
+    p.mask = mask;
+    p.deterministic = deterministic;
+    if (ragged) p.k_sequences.seqused = 0x1000;
+    const Plan plan = planned(p, Arch::kSm90);
+    for (const PlannedLaunch& launch : plan.launches) {
+      if (launch.step != "main") continue;
+      const auto& main = std::get<sm90::backward::Parameters>(launch.parameters);
+      EXPECT_EQ(main.parts, (main.group + main.part_heads - 1) / main.part_heads);
+      EXPECT_EQ(plan.workspace.find("dk_accum") != nullptr, main.parts > 1);
+      EXPECT_EQ(plan.workspace.find("dk_turns") != nullptr, main.parts > 1 && deterministic);
+      EXPECT_EQ(plan.maps.size(), main.parts > 1 ? 4u : 6u);
+      return main.part_heads;
+    }
+    return 0;
+  };
+  const Mask window = {1024, 0};
+  // Items enough: under a mask eight heads, without one the group.
+  EXPECT_EQ(part_of({16, 32, 1, 4096, 4096, 64}, Mask::kCausal), 8);
+  EXPECT_EQ(part_of({16, 32, 1, 4096, 4096, 64}, window), 8);
+  EXPECT_EQ(part_of({16, 32, 1, 4096, 4096, 64}, Mask::kDense), 32);
+  EXPECT_EQ(part_of({16, 32, 8, 4096, 4096, 64}, Mask::kCausal), 4);
+  EXPECT_EQ(part_of({16, 11, 1, 4096, 4096, 64}, Mask::kCausal), 6) << "two parts of nearly equal size";
+  // Few items: one round of 132 CTAs, under a causal mask two.
+  EXPECT_EQ(part_of({1, 32, 1, 2048, 2048, 64}, Mask::kDense), 4);
+  EXPECT_EQ(part_of({1, 32, 1, 2048, 2048, 64}, Mask::kCausal), 2);
+  EXPECT_EQ(part_of({1, 32, 1, 2048, 2048, 64}, window), 4);
+  EXPECT_EQ(part_of({1, 32, 8, 2048, 2048, 64}, Mask::kDense), 4);
+  EXPECT_EQ(part_of({1, 32, 8, 512, 512, 64}, Mask::kCausal), 1);
+  EXPECT_EQ(part_of({1, 32, 8, 128, 128, 64}, Mask::kCausal), 4) << "items of eight query tiles";
+  // Parts that add in turn: the longer the items the more of them.
+  const auto deterministic = [&](std::int64_t kv_heads, std::int64_t length) {
+    return part_of({65536 / length, 32, kv_heads, length, length, 64}, Mask::kCausal, true);
+  };
+  EXPECT_EQ(deterministic(1, 1024), 8);
+  EXPECT_EQ(deterministic(8, 1024), 4);
+  EXPECT_EQ(deterministic(1, 2048), 4);
+  EXPECT_EQ(deterministic(8, 2048), 2);
+  EXPECT_EQ(deterministic(1, 4096), 2);
+  EXPECT_EQ(deterministic(1, 16384), 1);
+  EXPECT_EQ(part_of({1, 32, 1, 2048, 2048, 64}, Mask::kDense, true), 4);
+  // What a sequence is packed with changes no bits of it.
+  EXPECT_EQ(part_of({1, 32, 1, 2048, 2048, 64}, window, true, true), 8);
+  EXPECT_EQ(part_of({1, 32, 1, 2048, 2048, 64}, Mask::kDense, true, true), 32);
+  EXPECT_EQ(part_of({4, 32, 1, 16384, 16384, 128}, Mask::kCausal), 32) << "head dimension 128 knows none";
 }
 
 // Dense: head after head. Causal: as many heads as make two rounds of the 132 CTAs, if there are as many.
@@ -360,7 +413,7 @@ TEST(PlanSm90, SectionsOfHeads) {
   EXPECT_EQ(section({4, 32, 32, 4096, 4096, 64}, Mask::kDense), 1);
   EXPECT_EQ(section({4, 32, 32, 4096, 4096, 64}, Mask::kCausal),
             10);                                                   // 264 / 32 tiles, fourteen times in 128
-  EXPECT_EQ(section({1, 32, 8, 512, 512, 64}, Mask::kCausal), 8);  // all that there are
+  EXPECT_EQ(section({1, 32, 32, 512, 512, 64}, Mask::kCausal), 32);  // all that there are
   EXPECT_EQ(section({1, 2, 2, 1 << 20, 1 << 20, 64}, Mask::kCausal), 1);
   // At head dim 128 no more than the L2 cache keeps.
   EXPECT_EQ(section({16, 16, 16, 4096, 4096, 128}, Mask::kCausal), 10);
@@ -411,7 +464,7 @@ TEST(PlanSm90, TextNamesWhatRunsAndNoVariant) {
   const std::string text = to_text(planned(problem({2, 6, 3, 129, 400, 64}), Arch::kSm90));
   for (const char* part :
        {"head_dim 64, bf16, dense\n", "preprocess_sm90_d64_bf16", "postprocess_sm90_d64_bf16",
-        "grid 24 x 1 x 1", "kv_heads 3 in sections of 1", "next_ticket"}) {
+        "grid 24 x 1 x 1", "kv_heads 3, group 2 in parts of 2, sections of 1", "next_ticket"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is missing in\n" << text;
   }
 }
@@ -461,7 +514,7 @@ TEST(ForwardPlan, PersistentCtasAndSections) {
   EXPECT_TRUE(parameters.negate_q);
   EXPECT_FLOAT_EQ(parameters.scale_log2, 0.5f * 1.442695f);
   target.multiprocessors = 200;
-  EXPECT_EQ(planned(problem({2, 4, 2, 1000, 500, 64}), target).launches.size(), 3u) << "the backward pass";
+  EXPECT_EQ(planned(problem({2, 4, 4, 1000, 500, 64}), target).launches.size(), 3u) << "the backward pass";
 }
 
 TEST(ForwardPlan, OnBlackwellAnItemIs256Queries) {

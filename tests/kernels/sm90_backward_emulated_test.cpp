@@ -83,7 +83,7 @@ Gradients run_sm90(Workbench& bench, const Shape& s, const Inputs& in, const Gri
   main.scale = static_cast<float>(in.scale);
   main.scale_log2 = static_cast<float>(in.scale * 1.4426950408889634);
   main.kv_heads = s.heads;
-  main.group = 1;
+  main.group = main.parts = main.part_heads = 1;
   main.head_dim = 64;
   main.sequences = sequences;
   main.section = grid.section;

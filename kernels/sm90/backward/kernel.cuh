@@ -105,9 +105,9 @@ __device__ void load(const Parameters& p, SharedMemory<config.ctas>& sm, int ran
     load_tensor(&sm.v, &p.v, at, sm.v_full);
     v_at.advance();
 
-    for (int i = 0; i < 2 * p.group; ++i) {
+    for (int i = 0; i < 2 * work.heads; ++i) {
       // Of each head from the work's first query tile to the last, then those before it.
-      const int head = work.kv_head * p.group + i / 2;
+      const int head = work.head + i / 2;
       const int from = i % 2 == 0 ? work.first : work.begin, to = i % 2 == 0 ? work.end : work.first;
       at = shared::at_row(p.sequences.q, work.sight.q, from * kQueryRows, head, work.batch);
       const float* stats = p.stats + (query_number(p, work, head) + from) * kStatsFloats;
@@ -128,6 +128,14 @@ __device__ void load(const Parameters& p, SharedMemory<config.ctas>& sm, int ran
     // Only now, so that tickets begin in their order; the tiles in flight cover the way to the counter.
     ticket = tickets.next(ticket);
   }
+}
+
+// 64 x 64 of a warpgroup's accumulator in the order of its registers, dq_position, into shared memory.
+__device__ __forceinline__ void store_tile(std::uint32_t to, const float (&x)[32], int thread) {
+  to += thread * 16;
+#pragma unroll
+  for (int i = 0; i < 32; i += 4)
+    ptx::store_shared(to + i / 4 * kGroupThreads * 16, x[i], x[i + 1], x[i + 2], x[i + 3]);
 }
 
 // --- compute: two warpgroups, 64 keys each
@@ -315,6 +323,23 @@ __device__ void stage_gradient(SharedMemory<config.ctas>& sm, const float (&grad
   if (thread.lane == 0) arrive(sm.ds_full[at.slot]);
 }
 
+// A part's dV or dK, in two stages of the dS ring: each warpgroup fills one and lets the other pass.
+template <Config config>
+__device__ void stage_sums(SharedMemory<config.ctas>& sm, const float (&sums)[32],
+                           const ComputeThread& thread, RingPosition<stages_of(config.ctas).ds>& at) {
+#pragma unroll 1
+  for (int group = 0; group < 2; ++group, at.advance()) {
+    wait(sm.ds_empty[at.slot], at.empty());
+    if (group == thread.group) {
+      const int in_group = static_cast<int>(threadIdx.x) % kGroupThreads;
+      store_tile(ptx::shared_address(&sm.ds[at.slot].sums), sums, in_group);
+    }
+    ptx::fence_async_shared();
+    __syncwarp();
+    if (thread.lane == 0) arrive(sm.ds_full[at.slot]);
+  }
+}
+
 template <Config config>
 __device__ void compute(const Parameters& p, SharedMemory<config.ctas>& sm) {
   constexpr Stages kStages = stages_of(config.ctas);
@@ -346,7 +371,7 @@ __device__ void compute(const Parameters& p, SharedMemory<config.ctas>& sm) {
     for (int i = 0; i < 32; ++i) item.dk[i] = item.dv[i] = 0;
 
     const int begin = work.begin, edge = work.edge, tail = work.tail, end = work.end;
-    for (int head = p.group; head > 0; --head) {
+    for (int head = work.heads; head > 0; --head) {
       int t = begin;
       const auto compute_until = [&](auto masked, int until) {
 #pragma unroll 1
@@ -362,6 +387,13 @@ __device__ void compute(const Parameters& p, SharedMemory<config.ctas>& sm) {
       if constexpr (config.mask != Mask::kDense) compute_until(std::true_type(), edge);
       compute_until(std::false_type(), tail);
       if constexpr (config.mask == Mask::kWindow) compute_until(std::true_type(), end);
+    }
+    if constexpr (config.ctas == 1) {
+      if (p.dk_accum) {
+        stage_sums<config>(sm, item.dv, thread, ds_at);
+        stage_sums<config>(sm, item.dk, thread, ds_at);
+        continue;
+      }
     }
     if (p.wide_dv.data) {
       store_wide(p, p.wide_dv, item.dv, 1.0f, thread.key(), work);
@@ -403,13 +435,14 @@ __device__ void multiply(const Parameters& p, SharedMemory<config.ctas>& sm, int
   RingPosition<kStages.ds> ds_at;
   RingPosition<kStages.dq> dq_at;
   RingPosition<kPeerStages> peer_at;
+  RingPosition<kStages.ds> leaving_at;
   int turn = 0;  // of a pair: whose tile it is
   for (;;) {
     const Work& work = reader.next();
     if (work.batch < 0) break;
     wait(sm.k_full[k_at.slot], k_at.full());
 #pragma unroll 1
-    for (int tiles = work.tiles() * p.group; tiles > 0; --tiles, ds_at.advance()) {
+    for (int tiles = work.all_tiles(); tiles > 0; --tiles, ds_at.advance()) {
       if constexpr (config.ctas == 2) {
         turn ^= 1;
         if (turn == rank) continue;  // the first tile is rank 0's
@@ -430,11 +463,7 @@ __device__ void multiply(const Parameters& p, SharedMemory<config.ctas>& sm, int
 
       wait(sm.dq_empty[dq_at.slot], dq_at.empty());
       FLASHBACK_MARK("store dQ");
-      const std::uint32_t to = ptx::shared_address(sm.dq[dq_at.slot]) + thread * 16;
-#pragma unroll
-      for (int i = 0; i < 32; i += 4) {
-        ptx::store_shared(to + i / 4 * kGroupThreads * 16, dq[i], dq[i + 1], dq[i + 2], dq[i + 3]);
-      }
+      store_tile(ptx::shared_address(sm.dq[dq_at.slot]), dq, thread);
       ptx::fence_async_shared();
       __syncwarp();
       if (lane == 0) arrive(sm.dq_full[dq_at.slot]);
@@ -443,6 +472,19 @@ __device__ void multiply(const Parameters& p, SharedMemory<config.ctas>& sm, int
     __syncwarp();
     if (lane == 0) arrive(sm.k_empty[k_at.slot]);
     k_at.advance();
+    if constexpr (config.ctas == 1) {
+      if (p.dk_accum) {
+        // Store reads the sums, and arrives for the first warp once it has. All four have seen every phase.
+#pragma unroll 1
+        for (int stage = 0; stage < kSumStages; ++stage, ds_at.advance(), leaving_at.advance()) {
+          wait(sm.ds_full[ds_at.slot], ds_at.full());
+          __syncwarp();
+          if (lane == 0)
+            arrive(thread == 0 ? sm.of_part.leaving[leaving_at.slot] : sm.ds_empty[ds_at.slot]);
+        }
+        continue;
+      }
+    }
     if (p.wide_dv.data) continue;
     const auto store = [&](const TensorMapBytes& map) {
       wait(sm.ds_full[ds_at.slot], ds_at.full());
@@ -477,7 +519,7 @@ __device__ __forceinline__ void for_each_ds(const Parameters& p, SharedMemory<co
     if (work.batch < 0) return;
     if (threadIdx.x % 32 == 0) {
 #pragma unroll 1
-      for (int tiles = work.tiles() * p.group; tiles > 0; --tiles, ds_at.advance()) {
+      for (int tiles = work.all_tiles(); tiles > 0; --tiles, ds_at.advance()) {
         if (turn == whose) of_tile(ds_at);
         turn ^= 1;
       }
@@ -528,7 +570,7 @@ __device__ void initialise_barriers(SharedMemory<ctas>& sm) {
     for (auto& barrier : barriers) initialise(barrier, arrivals);
   };
   all(sm.work_full, 1);
-  all(sm.work_empty, work_readers(ctas));
+  all(sm.work_empty, kWorkReaders);
   all(sm.k_full, 1);
   all(sm.k_empty, kComputeWarps + kMultiplyWarps);
   initialise(sm.v_full, 1);
@@ -539,7 +581,9 @@ __device__ void initialise_barriers(SharedMemory<ctas>& sm) {
   all(sm.ds_empty, kMultiplyWarps);
   all(sm.dq_full, kMultiplyWarps);
   all(sm.dq_empty, 1);
-  if constexpr (ctas == 2) {
+  if constexpr (ctas == 1) {
+    all(sm.of_part.leaving, 1);
+  } else {
     all(sm.of_peer.ds_full, 1);
     all(sm.of_peer.ds_empty, kMultiplyWarps);
     all(sm.of_peer.ticket_full, 1);
@@ -573,7 +617,9 @@ __device__ void backward(const Parameters& p) {
       const int stage = warp - kFirstReduceWarp;
       // Of two threads each has its stage, of a pair each CTA its turn.
       reduce<config, 2>(p, sm, stage, config.ctas == 1 ? stage : rank);
-    } else if constexpr (config.ctas == 2) {
+    } else if constexpr (config.ctas == 1) {
+      add_sums<config>(p, sm);
+    } else {
       if (role == Role::kSend) send<config>(p, sm, rank);
       if (role == Role::kAcknowledge) acknowledge<config>(p, sm, rank);
     }

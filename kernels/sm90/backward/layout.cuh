@@ -1,4 +1,4 @@
-// How the small kernels find a query tile of this kernel in the workspace.
+// How the small kernels find the rows of this kernel in the workspace.
 #pragma once
 
 #include "kernels/sm90/backward/config.h"
@@ -6,7 +6,7 @@
 namespace flashback::sm90::backward {
 
 struct Layout {
-  static constexpr int kRows = kQueryRows;
+  static constexpr int kRows = kQueryRows, kKeyTileRows = kKeyRows;
   static constexpr int kStatsFloats = backward::kStatsFloats;
 
   static constexpr int stats_offset(int row) { return stats_position(row); }

@@ -22,8 +22,8 @@ __device__ void reduce(const Parameters& p, SharedMemory& sm, int dq_stage, int 
     if (work.batch < 0) break;
     if (lane == 0) {
       const int tiles = work.tiles();
-      for (int i = 0; i < p.group; ++i, next -= tiles) {
-        const std::int64_t sequence = query_number(p, work, work.kv_head * p.group + i);
+      for (int i = 0; i < work.heads; ++i, next -= tiles) {
+        const std::int64_t sequence = query_number(p, work, work.head + i);
 #pragma unroll 1
         for (; next < tiles; next += step) {
           const int along = work.first + next, t = along < work.end ? along : along - tiles;

@@ -35,24 +35,30 @@ template <Config config>
 __device__ void find_work(const Parameters& p, int ticket, int rank, Work& work) {
   constexpr Mask mask = config.mask;
   const shared::Sequences& s = p.sequences;
-  const int items = (s.k.tiles + config.ctas - 1) / config.ctas;
+  const int items = (s.k.tiles + config.ctas - 1) / config.ctas, parts = p.kv_heads * p.parts;
   const bool ragged = config.ctas == 1 && s.k.first_tile;
   shared::Place place = {-1, 0};
-  if (ticket >= (config.ctas == 1 ? s.k.all_tiles : s.batch * items) * p.kv_heads) {
+  int part = 0;  // of those of the sequence
+  if (ticket >= (config.ctas == 1 ? s.k.all_tiles : s.batch * items) * parts) {
     // There are not so many.
   } else if (ragged) {
     // Key tiles of one head side by side would wait for each other's turns.
     const bool by_head = mask == Mask::kDense && !p.dq_turns;
-    const auto found = shared::head_place_of(s.k, s.batch, p.kv_heads, ticket, by_head);
+    const auto found = shared::head_place_of(s.k, s.batch, parts, ticket, by_head);
     place = found.place;
-    work.kv_head = found.head;
+    part = found.head;
   } else {
-    const shared::Share share = shared::share_of(ticket, p.section, items, s.batch * p.kv_heads);
-    place = {share.head / p.kv_heads, config.ctas * share.tile + rank};
-    work.kv_head = share.head % p.kv_heads;
+    const shared::Share share = shared::share_of(ticket, p.section, items, s.batch * parts);
+    place = {share.head / parts, config.ctas * share.tile + rank};
+    part = share.head % parts;
   }
   work.batch = place.batch;
   if (place.batch < 0) return;
+  work.kv_head = part / p.parts;
+  work.part = part % p.parts;
+  const int before = work.part * p.part_heads;  // heads of the group
+  work.head = work.kv_head * p.group + before;
+  work.heads = min(p.part_heads, p.group - before);
   work.sight = shared::sight_of(s, place.batch);
   const shared::Lengths lengths = work.sight.lengths(s);
   const bool backwards = p.dq_turns && shared::last_tile_first(mask);
@@ -77,6 +83,13 @@ __device__ void find_work(const Parameters& p, int ticket, int rank, Work& work)
 // The number of a head's first query tile of the sequence, among those of all heads.
 __device__ inline std::int64_t query_number(const Parameters& p, const Work& work, int head) {
   return std::int64_t{head} * p.sequences.q.all_tiles + work.query_number;
+}
+
+// The number of the work's tile of keys, among those of all key/value heads.
+__device__ inline std::int64_t key_number(const Parameters& p, const Work& work) {
+  const shared::Side& k = p.sequences.k;
+  return std::int64_t{work.kv_head} * k.all_tiles + shared::first_tile_of(k, work.batch) +
+         work.key_row / kKeyRows;
 }
 
 }  // namespace flashback::sm90::backward

@@ -73,9 +73,9 @@ __device__ void load(const Parameters& p, SharedMemory& sm) {
     if (work.batch < 0) return;
 
     bool has_keys = false;
-    for (int i = 0; i < 2 * p.group; ++i) {
+    for (int i = 0; i < 2 * work.heads; ++i) {
       // Of each head from the work's first query tile to the last, then those before it.
-      const int head = work.kv_head * p.group + i / 2;
+      const int head = work.head + i / 2;
       const int from = i % 2 == 0 ? work.first : work.begin, to = i % 2 == 0 ? work.end : work.first;
       ptx::Coordinates5 at = shared::at_row(p.sequences.q, work.sight.q, from * kQueryRows, head, work.batch);
       const float* stats = p.stats + (query_number(p, work, head) + from) * backward::kStatsFloats;
@@ -326,7 +326,7 @@ __device__ void compute(const Parameters& p, SharedMemory& sm) {
       int t = work.begin;
       compute_tile<config, true, kMasked>(p, sm, done, work, t);
 #pragma unroll 1
-      for (int more = work.tiles() * p.group - 1; more > 0; --more) {
+      for (int more = work.all_tiles() - 1; more > 0; --more) {
         if (++t == work.end) t = work.begin;  // of the next head
         if (kMasked && (t < work.edge || t >= work.tail)) {
           compute_tile<config, false, kMasked>(p, sm, done, work, t);
@@ -415,7 +415,7 @@ __device__ void accumulate(const Parameters& p, SharedMemory& sm, int which) {
 #pragma unroll
     for (int i = 0; i < 64; ++i) gradient[0][i] = gradient[1][i] = 0;
 #pragma unroll 1
-    for (int tiles = work.tiles() * p.group; tiles > 0; --tiles) {
+    for (int tiles = work.all_tiles(); tiles > 0; --tiles) {
       wait(side.rows_full[tile_at.slot], tile_at.full());
       wait(side.weights_full, weights_at.full());
       FLASHBACK_MARK("dV, dK");
