@@ -84,12 +84,22 @@ Experiment register_pool() {
   return one_result(module + std::string(kResult), 384);
 }
 
+// A pause, of which nothing but time is to be seen: what is in registers stays there.
+Experiment pause() {
+  std::string module =
+      ".version 8.8\n.target sm_90a\n.address_size 64\n.visible .entry test(.param .align 64 .b8 p[8])\n{\n"
+      ".reg .b64 %at;\n.reg .b32 %thread, %sum;\nmov.u32 %thread, %tid.x;\nmul.lo.u32 %sum, %thread, 7;\n"
+      "nanosleep.u32 100;\nadd.u32 %sum, %sum, 1;\n";
+  return one_result(module + std::string(kResult), 32);
+}
+
 }  // namespace
 
 std::vector<Recipe> frame_experiments() {
   return {{"frame_parameters", parameters},
           {"frame_parameter_types", parameter_types},
-          {"frame_registers", register_pool}};
+          {"frame_registers", register_pool},
+          {"frame_pause", pause}};
 }
 
 }  // namespace flashback::emulator::testing
