@@ -42,19 +42,28 @@ __device__ inline void store_shared(std::uint32_t to, std::uint32_t a, std::uint
                : "memory");
 }
 
-// A counter that another CTA raised by add_release: what that CTA wrote before is visible afterwards.
-__device__ inline std::int32_t load_acquire(const std::int32_t* counter) {
-  std::int32_t value;
-  asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(counter) : "memory");
-  return value;
+// Returns once a counter that other CTAs raise by add_release has the value: what they wrote before is visible
+// then. Between two looks the thread sleeps, for 100 ns: hundreds that look without a pause slow the additions
+// that they wait for.
+__device__ inline void acquire_value(const std::int32_t* counter, std::int32_t value) {
+  asm volatile(
+      "{\n"
+      ".reg .s32 now;\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "ld.acquire.gpu.global.s32 now, [%0];\n"
+      "setp.eq.s32 done, now, %1;\n"
+      "@done bra reached;\n"
+      "nanosleep.u32 100;\n"
+      "bra again;\n"
+      "reached:\n"
+      "}" ::"l"(counter),
+      "r"(value)
+      : "memory");
 }
 
 __device__ inline void add_release(std::int32_t* counter, std::int32_t value) {
   asm volatile("red.release.gpu.global.add.s32 [%0], %1;" ::"l"(counter), "r"(value) : "memory");
-}
-
-__device__ inline void sleep_100_ns() {
-  asm volatile("nanosleep.u32 100;" ::: "memory");
 }
 
 // The counter's value before.

@@ -8,10 +8,9 @@
 
 namespace flashback::shared {
 
-// Waits until `turns` additions have been made; those of this thread follow them. Between two looks it
-// sleeps: hundreds of threads that look without a pause slow the additions that they wait for.
+// Waits until `turns` additions have been made; those of this thread follow them.
 __device__ inline void wait_turn(const std::int32_t* additions, int turns) {
-  while (ptx::load_acquire(additions) != turns) ptx::sleep_100_ns();
+  ptx::acquire_value(additions, turns);
   ptx::fence_async_global();
 }
 
