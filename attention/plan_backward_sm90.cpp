@@ -19,7 +19,8 @@ constexpr int kDensePairs = 64, kCausalPairs = 256;
 // there, and read more rows at a time than the L2 cache keeps. Measured (docs/log/hopper_backward.md).
 constexpr std::int64_t kMostHeads = 8;
 // In deterministic mode parts add one after another, and fewer heads make more parts: under a causal mask two
-// heads and one from so many tiles of keys on, 4096 and 16384 keys, and from 2048 on eight parts or two heads.
+// heads and one from so many tiles of keys on, 4096 and 16384 keys, and from 2048 on eight parts or two
+// heads.
 constexpr int kOneHead = 128, kTwoHeads = 32, kEightParts = 16;
 
 // Query tiles of an item, for fewer of which it is not worth while to zero and convert sums of parts.
@@ -74,8 +75,8 @@ class HopperPlanner : BackwardPlanner {
   }
   int ctas() const { return paired() ? 2 : 1; }
 
-  // Query heads of an item with which there are items for all multiprocessors, or nearly so; of a causal mask,
-  // whose items differ in length, for two rounds of them, unless parts wait for each other.
+  // Query heads of an item with which there are items for all multiprocessors, or nearly so; of a causal
+  // mask, whose items differ in length, for two rounds of them, unless parts wait for each other.
   std::int64_t enough_heads() const {
     const int rounds = problem_.mask == Mask::kCausal && !problem_.deterministic ? 2 : 1;
     const std::int64_t wanted = rounds * multiprocessors_;
@@ -111,9 +112,8 @@ class HopperPlanner : BackwardPlanner {
 
   void add_main(const hopper::Parameters& main) {
     const std::size_t workers = static_cast<std::size_t>(multiprocessors_ / ctas());
-    const auto items =
-        paired() ? static_cast<std::size_t>(items_of_head() * shape().batch * shape().kv_heads)
-                 : key_tiles() * static_cast<std::size_t>(parts_);
+    const auto items = paired() ? static_cast<std::size_t>(items_of_head() * shape().batch * shape().kv_heads)
+                                : key_tiles() * static_cast<std::size_t>(parts_);
     const auto grid =
         static_cast<std::uint32_t>(std::min(workers, items)) * static_cast<std::uint32_t>(ctas());
     add("main", paired() ? kernel_.pair : kernel_.main, {grid, 1, 1}, main);

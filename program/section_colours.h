@@ -27,6 +27,7 @@ inline constexpr emulator::trace::Colour kSectionColours[] = {
     {"store dQ", "#c09a80"},
     {"add dQ", "#4f9646"},
     {"store gradient", "#4b4b63"},
+    {"add dV, dK", "#4b4b63"},
     // Loads.
     {"Q", "#5757b3"},
     {"Q, dO", "#5757b3"},

@@ -42,9 +42,9 @@ __device__ inline void store_shared(std::uint32_t to, std::uint32_t a, std::uint
                : "memory");
 }
 
-// Returns once a counter that other CTAs raise by add_release has the value: what they wrote before is visible
-// then. Between two looks the thread sleeps, for 100 ns: hundreds that look without a pause slow the additions
-// that they wait for.
+// Returns once a counter that other CTAs raise by add_release has the value: what they wrote before is
+// visible then. Between two looks the thread sleeps, for 100 ns: hundreds that look without a pause slow the
+// additions that they wait for.
 __device__ inline void acquire_value(const std::int32_t* counter, std::int32_t value) {
   asm volatile(
       "{\n"

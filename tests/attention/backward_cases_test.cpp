@@ -171,7 +171,8 @@ std::vector<Declared> reports() {
   // Groups that Hopper works on in parts, whose dK and dV are sums in memory; the last part has fewer heads.
   add("parts_causal", with(dense({1, 11, 1, 300, 333, 64}), Mask::kCausal));
   add("parts_causal_1k_keys", with(dense({1, 10, 2, 100, 1100, 64}), Mask::kCausal));
-  add("parts_window_fp16_40_channels", with(with(dense({2, 10, 2, 200, 333, 40}), Dtype::kF16), Mask{90, 20}));
+  add("parts_window_fp16_40_channels",
+      with(with(dense({2, 10, 2, 200, 333, 40}), Dtype::kF16), Mask{90, 20}));
   Case parts = with(packed({1, 10, 2, 1, 1, 64}, {90, 150, 0, 33}, {40, 160, 20, 129}, 9), Mask::kCausal);
   parts.leave_unused_rows = true;
   add("parts_packed", parts);

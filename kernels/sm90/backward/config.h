@@ -235,7 +235,7 @@ struct Parameters {
   // Where a group has several parts, else null: [key/value head][all tiles][kSumFloats], zero before the
   // launch. dK is not scaled yet.
   float *dk_accum, *dv_accum;
-  std::int32_t* next_ticket;      // zero before the launch
+  std::int32_t* next_ticket;  // zero before the launch
   // Deterministic mode, else null: additions so far to each query tile, zero before the launch; and how many
   // tiles of keys begin at different query tiles (turns.h).
   std::int32_t* dq_turns;

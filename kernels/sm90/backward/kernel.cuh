@@ -479,8 +479,7 @@ __device__ void multiply(const Parameters& p, SharedMemory<config.ctas>& sm, int
         for (int stage = 0; stage < kSumStages; ++stage, ds_at.advance(), leaving_at.advance()) {
           wait(sm.ds_full[ds_at.slot], ds_at.full());
           __syncwarp();
-          if (lane == 0)
-            arrive(thread == 0 ? sm.of_part.leaving[leaving_at.slot] : sm.ds_empty[ds_at.slot]);
+          if (lane == 0) arrive(thread == 0 ? sm.of_part.leaving[leaving_at.slot] : sm.ds_empty[ds_at.slot]);
         }
         continue;
       }
