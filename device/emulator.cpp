@@ -34,7 +34,10 @@ Status load(OpenEmulator* open) {
     }
     if (reason.empty()) reason = dlerror();
   }
-  return device_failure(fmt::format("the emulator could not be opened: {}", reason));
+  return device_failure(
+      fmt::format("the emulator could not be opened: {}; it is looked for in {}, in ../lib and .. of "
+                  "that, and where the loader looks (LD_LIBRARY_PATH)",
+                  reason, here));
 }
 
 }  // namespace

@@ -336,6 +336,8 @@ TEST_F(Usage, WorksWithoutTheEmulator) {
     EXPECT_EQ(outcome.out, "");
     EXPECT_EQ(outcome.err.rfind("flashback: the emulator could not be opened: ", 0), 0u) << outcome.err;
     EXPECT_NE(outcome.err.find("libflashback_emulator.so"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("looked for in " + (directory_ / "alone/bin").string()), std::string::npos)
+        << outcome.err;
   }
 }
 
