@@ -43,13 +43,15 @@ Problem in_turns(Problem problem) {
 
 // Rings come round after three query tiles in one CTA, on sm_90a after four key tiles that some query sees: a
 // window leaves fewer of them, so that it takes two heads. Then the same where heads share keys and sums have
-// a fixed order: the kernels' other ways. On sm_90a three heads are two parts, of which one has two.
+// a fixed order: the kernels' other ways. On sm_90a one tile of keys is a part of the heads for each of the
+// two CTAs.
 std::vector<Problem> backward_problems(Arch arch, const Problem& chosen) {
   const MaskKind mask = kind_of(chosen.mask);
   if (arch == Arch::kSm90) {
     const int heads = mask == MaskKind::kWindow ? 2 : 1;
     return {with_shape(chosen, heads, heads, 256, 1024),
-            in_turns(with_shape(chosen, 3 * heads, heads, 256, 1024))};
+            in_turns(with_shape(chosen, 2 * heads, heads, 256, 1024)),
+            in_turns(with_shape(chosen, 8, 1, 256, 128))};
   }
   // Without a mask every key tile has three query tiles; under one of both bounds only some have.
   const bool dense = mask == MaskKind::kDense;

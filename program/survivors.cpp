@@ -116,6 +116,10 @@ constexpr Survivor kSurvivors[] = {
      "shared memory is read already; the writes end with the kernel"},
     {Arch::kSm90, "", "Q, dO", "cp.async.bulk.wait_group", kDropped, 1,
      "shared memory is read already; the writes end with the kernel"},
+    {Arch::kSm90, "", "add dV, dK", "cp.async.bulk.wait_group", kDropped, 2,
+     "shared memory is read already; the writes end with the kernel"},
+    {Arch::kSm90, "", "add dV, dK", "fence.proxy.async.global", kDropped, 2,
+     "at one end of a turn; there is one at the other end"},
     // --- sm_90a, head dimension 128
     {Arch::kSm90, "backward_sm90_d128", "dP", "wgmma.fence", kDropped, 3,
      "its registers have not changed since the fence before S; brings the four warps into the product "
