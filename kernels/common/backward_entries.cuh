@@ -14,7 +14,8 @@
   FLASHBACK_ENTRY(sink_##name, (::flashback::common::kThreads), ::flashback::common::SinkParameters, \
                   ::flashback::common::sum_sink)
 
-// Of a head dimension, whose rows lie in a layout: FLASHBACK_EACH_TYPE gives the type.
+// Of a head dimension, whose rows lie in a layout: FLASHBACK_EACH_TYPE gives the type. Postprocess is held to
+// the registers with which six CTAs fit a multiprocessor: with five it is slower than memory.
 #define FLASHBACK_ROW_ENTRIES(name, ...)                                                                   \
   FLASHBACK_ENTRY(preprocess_##name, (::flashback::common::kThreads),                                      \
                   ::flashback::common::PreprocessParameters, ::flashback::common::preprocess<__VA_ARGS__>) \

@@ -105,8 +105,10 @@ TEST_F(Backward, HopperRunsGroupsOfHeads) {
   ASSERT_EQ(outcome.code, 0) << outcome.out << outcome.err;
   const Json report = Json::parse(outcome.out);
   EXPECT_EQ(report["arch"], "sm90");
+  // Two key heads give few items, so that groups are divided and their dK and dV summed: three postprocesses.
   EXPECT_EQ(report["entries"],
-            Json({"preprocess_sm90_d64_bf16", "backward_sm90_d64_bf16_causal", "postprocess_sm90_d64_bf16"}));
+            Json({"preprocess_sm90_d64_bf16", "backward_sm90_d64_bf16_causal", "postprocess_sm90_d64_bf16",
+                  "postprocess_sm90_d64_bf16", "postprocess_sm90_d64_bf16"}));
   EXPECT_TRUE(report["ok"]);
   EXPECT_FALSE(report.contains("tmem"));
   const Outcome text = run(arguments);
