@@ -7,12 +7,16 @@ emulator."""
 import functools
 from typing import NamedTuple, Tuple
 
-import torch
-
 from . import _device, _emulated, _library, _problem
 from ._errors import InvalidArgument, Unsupported
 from ._problem import Choices, View
 from ._question import Question
+
+try:
+    import torch
+except ModuleNotFoundError as missing:
+    raise InvalidArgument("q is no NumPy array, and torch is not installed; accepted: NumPy arrays, or tensors where torch "
+                          "is") from missing
 
 _DTYPES = {torch.bfloat16: "bfloat16", torch.float16: "float16", torch.float32: "float32", torch.int32: "int32"}
 _VECTOR_BYTES = 16  # what kernels read and write at a time: addresses and strides of q, k, v and their like are multiples

@@ -1,5 +1,6 @@
 """Attention and its gradients over NumPy arrays against double precision, on the emulator of both architectures."""
 
+import importlib.util
 import unittest
 
 import ml_dtypes
@@ -169,9 +170,15 @@ class Refusals(unittest.TestCase):
                      cu_seqlens_k=offsets),
             "scale is 0; accepted: None, which means 1 / sqrt(head_dim), or a number other than 0": dict(scale=0),
             "window has 1 numbers; accepted: (left, right), where -1 is no bound": dict(window=(3,)),
+            "window is 3; accepted: (left, right), where -1 is no bound": dict(window=3),
         }.items():
             with self.subTest(sentence):
                 self.refused(fa.InvalidArgument, sentence, **changes)
+
+    @unittest.skipIf(importlib.util.find_spec("torch"), "torch is installed")
+    def test_a_tensor_without_torch(self):
+        with self.assertRaisesRegex(fa.InvalidArgument, "^q is no NumPy array, and torch is not installed; accepted: "):
+            fa.attention([1], [1], [1])
 
     def test_the_library_speaks(self):
         case = Case(rows=8, keys=8, heads=3, kv_heads=3)
