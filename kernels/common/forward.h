@@ -66,4 +66,18 @@ constexpr void find_queries(const ForwardParameters& p, shared::Mask mask, int t
   found.band = shared::band_of(mask, lengths);
 }
 
+// Where a tile of queries leaves what it makes of them: its first row.
+struct Destination {
+  std::uint16_t* out;
+  float* lse;  // null: not wanted
+};
+constexpr Destination destination_of(const ForwardParameters& p, const Queries& queries) {
+  const std::int64_t row = queries.sight.q.first + queries.row;
+  return {static_cast<std::uint16_t*>(p.out.data) + queries.batch * p.out.batch_stride +
+              row * p.out.row_stride + queries.head * p.out.head_stride,
+          p.lse.data
+              ? p.lse.data + queries.batch * p.lse.batch_stride + queries.head * p.lse.head_stride + row
+              : nullptr};
+}
+
 }  // namespace flashback::common

@@ -23,27 +23,25 @@ struct RowEnd {
       shift = above;
     }
     scale = factor / sum;
-    lse = (shift + log2f(sum)) * kLn2;
+    lse = (shift + ptx::log2(sum)) * kLn2;
   }
 };
 
-// Rows [first, first + rows) of a tile, of which there are `count`, by a warp: eight lanes a row, four rows
-// at a time. The shared address `from` is that of the first one in a slab of 64 channels.
+// Rows [first, first + rows) of a tile to `out`, where its first one goes; of `count` there are. By a warp:
+// eight lanes a row, four rows at a time. The shared address `from` is that of the first one in a slab of 64
+// channels.
 template <int rows>
-__device__ void store_whole_rows(const ForwardParameters& p, const Queries& queries, std::uint32_t from,
+__device__ void store_whole_rows(const ForwardParameters& p, std::uint16_t* out, std::uint32_t from,
                                  int first, int count, int slab, int lane) {
-  const int chunk = lane % 8;
+  const int chunk = lane % 8, row = first + lane / 8;
   const int d = slab * tile::kRowElements + 8 * chunk;
+  out += row * p.out.row_stride + d;
 #pragma unroll 4
   for (int i = 0; i < rows; i += 4) {
-    const int row = first + i + lane / 8;
     float4 x;  // eight channels
     ptx::load_shared(x, from + tile::OperandTile<rows>::chunk(i + lane / 8, chunk));
-    if (row >= count || d >= p.head_dim) continue;
-    std::uint16_t* const out = static_cast<std::uint16_t*>(p.out.data) + queries.batch * p.out.batch_stride +
-                               std::int64_t{queries.sight.q.first + queries.row + row} * p.out.row_stride +
-                               queries.head * p.out.head_stride + d;
-    *reinterpret_cast<float4*>(out) = x;
+    if (row + i < count && d < p.head_dim) *reinterpret_cast<float4*>(out) = x;
+    out += 4 * p.out.row_stride;
   }
 }
 

@@ -49,6 +49,14 @@ __device__ inline float exp2(float x) {
   return d;
 }
 
+// log2 x, to 2^-22 or the last bits, whichever is more; a subnormal x is zero. It stays where it stands:
+// moved up to where its operand is made, it costs a kernel short of registers one more.
+__device__ inline float log2(float x) {
+  float d;
+  asm volatile("lg2.approx.ftz.f32 %0, %1;" : "=f"(d) : "f"(x));
+  return d;
+}
+
 // Two floats, rounded to nearest even; the first is the low half.
 __device__ inline std::uint32_t to_bf16x2(float low, float high) {
   std::uint32_t d;

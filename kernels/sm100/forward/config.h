@@ -137,6 +137,8 @@ inline constexpr int kWorkStages = 3;
 struct Work : common::Queries {
   shared::KeyTiles keys[kHalves];
   int begin, end;  // of both together
+
+  constexpr shared::TileRange visited() const { return {begin, end}; }
 };
 
 using Slab = tile::OperandTile<kHalfRows>;  // of a half's queries, or of a tile of keys

@@ -3,13 +3,12 @@
 
 #include <type_traits>
 
+#include "kernels/common/load_items.cuh"
 #include "kernels/common/row_end.cuh"
 #include "kernels/ptx/mark.cuh"
 #include "kernels/ptx/sync.cuh"
 #include "kernels/ptx/tcgen05.cuh"
-#include "kernels/ptx/tma.cuh"
 #include "kernels/shared/entry.cuh"
-#include "kernels/shared/load_tile.cuh"
 #include "kernels/shared/work_reader.cuh"
 #include "kernels/sm100/forward/softmax.cuh"
 #include "kernels/sm100/forward/work.cuh"
@@ -30,49 +29,6 @@ struct HalfPositions {
   __device__ std::uint32_t empty(int half) const { return full(half) ^ 1; }
   __device__ void advance(int half) { parities ^= 1u << half; }
 };
-
-// --- load: one thread --------------------------------------------------------------------------
-
-template <Config config>
-__device__ void load(const Parameters& p, SharedMemory<config>& sm) {
-  ptx::prefetch_tensor_map(&p.q);
-  ptx::prefetch_tensor_map(&p.k);
-  ptx::prefetch_tensor_map(&p.v);
-  RingPosition<kWorkStages> work_at;
-  RingPosition<config.query_stages()> q_at;
-  RingPosition<config.key_stages()> key_at;
-  for (int ticket = static_cast<int>(blockIdx.x);;) {
-    wait(sm.work_empty[work_at.slot], work_at.empty());
-    Work& work = sm.work[work_at.slot];
-    find_work<config>(p, ticket, work);
-    arrive(sm.work_full[work_at.slot]);
-    work_at.advance();
-    if (work.batch < 0) return;
-
-    const shared::Sequences& s = p.sequences;
-    FLASHBACK_MARK("Q");
-    wait(sm.q_empty[q_at.slot], q_at.empty());
-    shared::load_tile(sm.q[q_at.slot], p.q,
-                      shared::at_row(s.q, work.sight.q, work.row, work.head, work.batch),
-                      sm.q_full[q_at.slot]);
-    q_at.advance();
-    ptx::Coordinates5 at =
-        shared::at_row(s.k, work.sight.k, work.end * kKeyRows, work.head / p.group, work.batch);
-#pragma unroll 1
-    for (int tiles = work.end - work.begin; tiles > 0; --tiles) {
-      const int slot = key_at.slot;
-      at.row -= kKeyRows;
-      FLASHBACK_MARK("K, V");
-      wait(sm.k_empty[slot], key_at.empty());
-      shared::load_tile(sm.k[slot], p.k, at, sm.k_full[slot]);
-      wait(sm.v_empty[slot], key_at.empty());
-      shared::load_tile(sm.v[slot], p.v, at, sm.v_full[slot]);
-      key_at.advance();
-    }
-    // Only now, so that tickets begin in their order; the tiles in flight cover the way to the counter.
-    ticket = static_cast<int>(gridDim.x) + ptx::take_number(p.next_ticket);
-  }
-}
 
 // --- multiply: one thread ----------------------------------------------------------------------
 
@@ -315,10 +271,8 @@ struct Correction {
     const common::RowEnd end(p, work.head, sum, m);
     const int first = query / 32 * 32, row = half * kHalfRows + query;
     const int rows = work.sight.q.count - work.row;  // from the item's first one on
-    if (p.lse.data && row < rows) {
-      p.lse.data[work.batch * p.lse.batch_stride + work.head * p.lse.head_stride + work.sight.q.first +
-                 work.row + row] = end.lse;
-    }
+    const common::Destination to = common::destination_of(p, work);
+    if (to.lse && row < rows) to.lse[row] = end.lse;
     wait_added(half);
     const std::uint32_t staging = ptx::shared_address(&sm.o);
 #pragma unroll
@@ -342,8 +296,8 @@ struct Correction {
         }
       }
       __syncwarp();
-      common::store_whole_rows<32>(p, work, staging + first * tile::kRowBytes, half * kHalfRows + first, rows,
-                                   slab, query % 32);
+      common::store_whole_rows<32>(p, to.out, staging + first * tile::kRowBytes, half * kHalfRows + first,
+                                   rows, slab, query % 32);
       __syncwarp();
     }
   }
@@ -422,7 +376,10 @@ __device__ void forward(const Parameters& p) {
     if (role == Role::kMultiply) {
       multiply<config>(sm, tensor_memory);
     } else if (role == Role::kLoad) {
-      if (ptx::elect()) load<config>(p, sm);
+      if (ptx::elect()) {
+        common::load_items<kKeyRows>(
+            p, sm, [](const Parameters& p, int ticket, Work& work) { find_work<config>(p, ticket, work); });
+      }
     }
   }
   tile::return_tensor_memory(role == Role::kMultiply, tensor_memory);

@@ -91,7 +91,10 @@ inline constexpr int kFirstTurnBarrier = 1;
 // Those that some rows see in part pay for the mask. One thread finds it, all roles read it.
 struct Work : common::Queries {
   shared::KeyTiles keys;
-  shared::TileRange seen[3];  // of them, those that a compute warpgroup's rows see; maybe none
+  shared::KeyTiles seen[3];  // of them, those that a compute warpgroup's rows see; maybe none
+  common::Destination to;
+
+  constexpr shared::TileRange visited() const { return {keys.begin, keys.end}; }
 };
 
 template <Config config>

@@ -3,17 +3,16 @@
 
 #include <type_traits>
 
+#include "kernels/common/load_items.cuh"
 #include "kernels/common/row_end.cuh"
 #include "kernels/ptx/mark.cuh"
 #include "kernels/ptx/math.cuh"
 #include "kernels/ptx/matrix.cuh"
 #include "kernels/ptx/sync.cuh"
-#include "kernels/ptx/tma.cuh"
 #include "kernels/ptx/wgmma.cuh"
 #include "kernels/shared/convert.cuh"
 #include "kernels/shared/entry.cuh"
 #include "kernels/shared/group_turns.cuh"
-#include "kernels/shared/load_tile.cuh"
 #include "kernels/shared/work_reader.cuh"
 #include "kernels/sm90/forward/work.cuh"
 #include "kernels/tile/ring.h"
@@ -21,48 +20,6 @@
 namespace flashback::sm90::forward {
 
 using tile::RingPosition;
-
-// --- load: one thread
-
-template <Config config>
-__device__ void load(const Parameters& p, SharedMemory<config>& sm) {
-  ptx::prefetch_tensor_map(&p.q);
-  ptx::prefetch_tensor_map(&p.k);
-  ptx::prefetch_tensor_map(&p.v);
-  RingPosition<kWorkStages> work_at;
-  RingPosition<kQueryStages> q_at;
-  RingPosition<config.key_stages()> key_at;
-  for (int ticket = static_cast<int>(blockIdx.x);;) {
-    wait(sm.work_empty[work_at.slot], work_at.empty());
-    Work& work = sm.work[work_at.slot];
-    find_work<config>(p, ticket, work);
-    arrive(sm.work_full[work_at.slot]);
-    work_at.advance();
-    if (work.batch < 0) return;
-
-    const shared::Sequences& s = p.sequences;
-    wait(sm.q_empty[q_at.slot], q_at.empty());
-    shared::load_tile(sm.q[q_at.slot], p.q,
-                      shared::at_row(s.q, work.sight.q, work.row, work.head, work.batch),
-                      sm.q_full[q_at.slot]);
-    q_at.advance();
-    ptx::Coordinates5 at =
-        shared::at_row(s.k, work.sight.k, work.keys.end * kKeyRows, work.head / p.group, work.batch);
-#pragma unroll 1
-    for (int tiles = work.keys.count(); tiles > 0; --tiles) {
-      const int slot = key_at.slot;
-      at.row -= kKeyRows;
-      FLASHBACK_MARK("K, V");
-      wait(sm.k_empty[slot], key_at.empty());
-      shared::load_tile(sm.k[slot], p.k, at, sm.k_full[slot]);
-      wait(sm.v_empty[slot], key_at.empty());
-      shared::load_tile(sm.v[slot], p.v, at, sm.v_full[slot]);
-      key_at.advance();
-    }
-    // Only now, so that tickets begin in their order; the tiles in flight cover the way to the counter.
-    ticket = static_cast<int>(gridDim.x) + ptx::take_number(p.next_ticket);
-  }
-}
 
 // --- compute: warpgroups of 64 queries each
 
@@ -227,13 +184,11 @@ __device__ void store_rows(const Parameters& p, SharedMemory<config>& sm, int sl
                            const float (&o)[config.head_dim / 2], const RowEnds& ends) {
   const ComputeThread thread;
   const int rows = work.sight.q.count - work.row;  // from the tile's first one on
-  if (p.lse.data && thread.lane % 4 == 0) {
-    float* const lse = p.lse.data + work.batch * p.lse.batch_stride + work.head * p.lse.head_stride +
-                       work.sight.q.first + work.row;
+  if (work.to.lse && thread.lane % 4 == 0) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = thread.row() + 8 * half;
-      if (row < rows) lse[row] = ends.of_row[half].lse;
+      if (row < rows) work.to.lse[row] = ends.of_row[half].lse;
     }
   }
 #pragma unroll
@@ -253,8 +208,8 @@ __device__ void store_rows(const Parameters& p, SharedMemory<config>& sm, int sl
       ptx::store_matrix(to ^ (32 * step), words);
     }
     __syncwarp();
-    common::store_whole_rows<16>(p, work, staging + thread.first_row() * tile::kRowBytes, thread.first_row(),
-                                 rows, slab, thread.lane);
+    common::store_whole_rows<16>(p, work.to.out, staging + thread.first_row() * tile::kRowBytes,
+                                 thread.first_row(), rows, slab, thread.lane);
   }
   ptx::fence_async_shared();
 }
@@ -278,7 +233,7 @@ __device__ void compute(const Parameters& p, SharedMemory<config>& sm) {
     Weights weights;
     Softmax softmax;
     float factor[2];
-    const shared::TileRange& tiles = work.seen[thread.group];
+    const shared::KeyTiles& tiles = work.seen[thread.group];
     // Tiles that the other warpgroups see: this one hands them back, and its turns on.
     const auto pass_over = [&](int count) {
 #pragma unroll 1
@@ -323,7 +278,11 @@ __device__ void compute(const Parameters& p, SharedMemory<config>& sm) {
     release(sm.k_empty[key_at.slot]);
     key_at.advance();
     FLASHBACK_MARK("softmax");
-    weigh<config.mask, true>(s, softmax, factor, p.scale_log2, Seen::of(work, t * kKeyRows));
+    if (config.mask == Mask::kDense && t < tiles.edge) {
+      weigh<config.mask, false>(s, softmax, factor, p.scale_log2, {});
+    } else {
+      weigh<config.mask, true>(s, softmax, factor, p.scale_log2, Seen::of(work, t * kKeyRows));
+    }
     to_operand<config.dtype>(weights, s);
 #pragma unroll
     for (float& x : o) x = 0;
@@ -357,12 +316,12 @@ __device__ void compute(const Parameters& p, SharedMemory<config>& sm) {
     };
     if constexpr (config.mask == Mask::kDense) visit_down_to(std::false_type(), 0);
     if constexpr (config.mask == Mask::kCausal) {
-      visit_down_to(std::true_type(), work.keys.edge);
+      visit_down_to(std::true_type(), tiles.edge);
       visit_down_to(std::false_type(), 0);
     }
     if constexpr (config.mask == Mask::kWindow) {
-      visit_down_to(std::true_type(), max(work.keys.edge, tiles.begin));
-      visit_down_to(std::false_type(), max(work.keys.whole, tiles.begin));
+      visit_down_to(std::true_type(), max(tiles.edge, tiles.begin));
+      visit_down_to(std::false_type(), max(tiles.whole, tiles.begin));
       visit_down_to(std::true_type(), tiles.begin);
     }
 
@@ -409,7 +368,10 @@ __device__ void forward(const Parameters& p) {
     compute<config>(p, ptx::in_register(sm));
   } else {
     ptx::lower_registers<config.service_registers()>();
-    if (threadIdx.x == 0) load<config>(p, sm);
+    if (threadIdx.x == 0) {
+      common::load_items<kKeyRows>(
+          p, sm, [](const Parameters& p, int ticket, Work& work) { find_work<config>(p, ticket, work); });
+    }
   }
 }
 
