@@ -24,16 +24,27 @@ Problem with_shape(Problem problem, std::int64_t heads, std::int64_t kv_heads, s
 }
 
 // Long items, four of them a CTA, whose scores differ so much that O is rescaled; and short ones with a
-// negative scale, for which the kernel for sm_90a negates the queries in shared memory.
+// negative scale, for which the kernel for sm_90a negates the queries in shared memory. That kernel waits for
+// the stage of an item's first K where the item before has as many tiles of keys as the ring has places,
+// four; after one of three, where a warpgroup without rows hands tiles back.
 std::vector<Problem> forward_problems(Arch arch, const Problem& chosen) {
   const bool blackwell = arch == Arch::kSm100, window = kind_of(chosen.mask) == MaskKind::kWindow;
-  Problem long_items = window      ? with_shape(chosen, 4, 2, 400, 744)
-                       : blackwell ? with_shape(chosen, 4, 2, 300, 400)
-                                   : with_shape(chosen, 4, 2, 200, 300);
-  long_items.scale = 8 * effective_scale(chosen);
   Problem short_items = with_shape(chosen, 10, 10, 64, 100);
   short_items.scale = -effective_scale(chosen);
-  return {long_items, short_items};
+  std::vector<Problem> problems = {short_items};
+  const auto add_long_items = [&](std::int64_t rows, std::int64_t keys) {
+    problems.push_back(with_shape(chosen, 4, 2, rows, keys));
+    problems.back().scale = 8 * effective_scale(chosen);
+  };
+  if (window) {
+    add_long_items(400, 744);
+  } else if (blackwell) {
+    add_long_items(300, 400);
+  } else {
+    add_long_items(200, 300);
+    add_long_items(200, 400);
+  }
+  return problems;
 }
 
 Problem in_turns(Problem problem) {
