@@ -106,7 +106,7 @@ constexpr Survivor kSurvivors[] = {
      "the lane that gives the operands back has waited for the products itself"},
     {Arch::kSm90, "", "dQ", "bar.warp.sync", kDropped, 1,
      "the lane that gives the operands back has waited for the products itself"},
-    {Arch::kSm90, "", "store dQ", "bar.warp.sync", kDropped, 4,
+    {Arch::kSm90, "", "store dQ", "bar.warp.sync", kDropped, 5,
      "the warp steps together right before or right behind, with no access between"},
     {Arch::kSm90, "", "store dQ", "bar.sync", kDropped, 1,
      "takes the last turn, so that no barrier is left half full when the CTA exits"},
