@@ -30,10 +30,8 @@ def choices(scale, causal, window, deterministic=False):
     """What a caller wrote, in its own words, as Choices."""
     if scale is not None and scale == 0:
         raise InvalidArgument("scale is 0; accepted: None, which means 1 / sqrt(head_dim), or a number other than 0")
-    if not isinstance(window, (tuple, list)):
+    if not hasattr(window, "__len__") or len(window) != 2:  # any pair will do, a tensor of two as well
         raise InvalidArgument(f"window is {window!r}; accepted: (left, right), where -1 is no bound")
-    if len(window) != 2:
-        raise InvalidArgument(f"window has {len(window)} numbers; accepted: (left, right), where -1 is no bound")
     left, right = (-1 if bound is None else int(bound) for bound in window)
     return Choices(None if scale is None else float(scale), bool(causal), left, right, bool(deterministic))
 

@@ -88,6 +88,7 @@ CASES = {
     "dense": dict(rows=70, keys=130, batch=2),
     "causal, fewer keys than rows": dict(rows=130, keys=70, causal=True),
     "window": dict(rows=130, keys=130, window=(20, 5)),
+    "window, as an array": dict(rows=130, keys=130, window=np.array([20, 5])),
     "grouped queries, fp16": dict(rows=65, keys=65, heads=6, kv_heads=2, causal=True, dtype=F16),
     "head dimension 40 with a scale": dict(rows=33, keys=33, dim=40, scale=0.3),
     "sink and gradient through lse": dict(rows=70, keys=70, sink=True, dlse=True, causal=True),
@@ -169,7 +170,7 @@ class Refusals(unittest.TestCase):
                 dict(packed, lse=normal(2, 8, dtype=np.float32), cu_seqlens_q=offsets.astype(np.int64),
                      cu_seqlens_k=offsets),
             "scale is 0; accepted: None, which means 1 / sqrt(head_dim), or a number other than 0": dict(scale=0),
-            "window has 1 numbers; accepted: (left, right), where -1 is no bound": dict(window=(3,)),
+            "window is (3,); accepted: (left, right), where -1 is no bound": dict(window=(3,)),
             "window is 3; accepted: (left, right), where -1 is no bound": dict(window=3),
         }.items():
             with self.subTest(sentence):
