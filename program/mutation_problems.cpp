@@ -8,7 +8,7 @@ namespace {
 // Some tiles are seen whole, others cut on either side; of the forward pass two in a row where a kernel can
 // have so many, by some of its warpgroups only.
 Mask window_of(Arch arch, Direction direction) {
-  if (direction == Direction::kForward) return {.left = 408, .right = 159};
+  if (direction == Direction::kForward) return {.left = arch == Arch::kSm100 ? 408 : 372, .right = 159};
   return {.left = arch == Arch::kSm100 ? 170 : 400, .right = 50};
 }
 
@@ -26,7 +26,8 @@ Problem with_shape(Problem problem, std::int64_t heads, std::int64_t kv_heads, s
 // Long items, four of them a CTA, whose scores differ so much that O is rescaled; and short ones with a
 // negative scale, for which the kernel for sm_90a negates the queries in shared memory. That kernel waits for
 // the stage of an item's first K where the item before has as many tiles of keys as the ring has places,
-// four; after one of three, where a warpgroup without rows hands tiles back.
+// four; after one of three, where a warpgroup without rows hands tiles back. There the first keys of a window
+// lie so that 64 rows see two tiles in part.
 std::vector<Problem> forward_problems(Arch arch, const Problem& chosen) {
   const bool blackwell = arch == Arch::kSm100, window = kind_of(chosen.mask) == MaskKind::kWindow;
   Problem short_items = with_shape(chosen, 10, 10, 64, 100);
@@ -38,6 +39,7 @@ std::vector<Problem> forward_problems(Arch arch, const Problem& chosen) {
   };
   if (window) {
     add_long_items(400, 744);
+    if (!blackwell) add_long_items(200, 400);
   } else if (blackwell) {
     add_long_items(300, 400);
   } else {

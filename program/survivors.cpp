@@ -152,7 +152,7 @@ constexpr Survivor kSurvivors[] = {
     {Arch::kSm90, "backward_sm90_d128", "Q, dO", "bar.warp.sync", kDropped, 2,
      "of reduce: one is right behind the other"},
     // --- sm_90a, forward
-    {Arch::kSm90, "forward", "pass over", "mbarrier.try_wait", kDropped, 4,
+    {Arch::kSm90, "forward", "pass over", "mbarrier.try_wait", kDropped, 2,
      "the group does not read the tile, and turns keep it in step with groups that wait for it"},
     {Arch::kSm90, "forward", "pass over", "bar.warp.sync", kDropped, 5,
      "the warp has not read what it hands back"},
@@ -162,7 +162,7 @@ constexpr Survivor kSurvivors[] = {
     {Arch::kSm90, "forward", "S, O", "wgmma.fence", kDropped, 3,
      "before P V: its registers have not changed since the fence before S; brings the four warps into the "
      "product together"},
-    {Arch::kSm90, "forward_sm90_d128", "S, O", "wgmma.fence", kDropped, 1,
+    {Arch::kSm90, "window", "S, O", "wgmma.fence", kDropped, 1,
      "before S, of the tiles that rows see in part at their last keys: there are two at most, and the loop "
      "has the second one alone; the fence before P V is behind all changes of registers"},
     {Arch::kSm90, "forward", "S, O", "bar.warp.sync", kDropped, 3,
