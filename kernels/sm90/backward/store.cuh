@@ -4,11 +4,20 @@
 
 #include "kernels/ptx/bulk.cuh"
 #include "kernels/ptx/mark.cuh"
+#include "kernels/ptx/memory.cuh"
 #include "kernels/shared/turns.cuh"
 #include "kernels/shared/work_reader.cuh"
 #include "kernels/sm90/backward/work.cuh"
 
 namespace flashback::sm90::backward {
+
+// 64 x 64 of a warpgroup's accumulator in the order of its registers, dq_position, into shared memory.
+__device__ __forceinline__ void store_tile(std::uint32_t to, const float (&x)[32], int thread) {
+  to += thread * 16;
+#pragma unroll
+  for (int i = 0; i < 32; i += 4)
+    ptx::store_shared(to + i / 4 * kGroupThreads * 16, x[i], x[i + 1], x[i + 2], x[i + 3]);
+}
 
 // In fp32, straight to its tensor: of the accumulator's rows the thread has `key` and `key` + 8 of the item's
 // keys, of each block of eight channels two.

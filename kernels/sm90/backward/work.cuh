@@ -4,9 +4,16 @@
 #include "kernels/shared/at_row.cuh"
 #include "kernels/shared/sections.h"
 #include "kernels/shared/turns.cuh"
+#include "kernels/shared/work_reader.cuh"
 #include "kernels/sm90/backward/config.h"
+#include "kernels/tile/ring.h"
 
 namespace flashback::sm90::backward {
+
+using tile::RingPosition;
+
+template <int ctas>
+using WorkReader = shared::WorkReader<SharedMemory<ctas>>;
 
 // Of the work's sequence, under kDense.
 __device__ inline shared::Rotation rotation_of(const Parameters& p, const Work& work) {
