@@ -35,8 +35,8 @@ class CurrentContext {
 };
 
 constexpr int kWarmCalls = 100;  // the first loads the kernels
-constexpr int kPairsInQueue =
-    32;  // of calls of three launches; a full queue makes the driver wait for the GPU
+// Calls of three launches; a full queue makes the driver wait for the GPU.
+constexpr int kPairsInQueue = 32;
 
 }  // namespace
 

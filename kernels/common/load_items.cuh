@@ -11,8 +11,8 @@
 namespace flashback::common {
 
 // Takes tickets, finds what each stands for, and loads its queries and, from the last one on, the tiles of
-// keys and values that they see. `SharedMemory` has the rings work, q, k and v and their barriers;
-// `find_work` writes the work of a ticket.
+// keys and values that they see: at least one, for queries that see no key are nobody's work (sight_of).
+// `SharedMemory` has the rings work, q, k and v and their barriers; `find_work` writes the work of a ticket.
 template <int key_rows, class SharedMemory, class FindWork>
 __device__ void load_items(const ForwardParameters& p, SharedMemory& sm, const FindWork& find_work) {
   ptx::prefetch_tensor_map(&p.q);
